@@ -54,6 +54,17 @@ pub struct HashBuffer {
     incomplete: bool,
 }
 
+/// Takes values that can be hashed: the same program makes the same bytes of the same values.
+impl std::hash::Hasher for HashBuffer {
+    fn write(&mut self, bytes: &[u8]) {
+        self.add(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        Self::finish(self).lo
+    }
+}
+
 impl HashBuffer {
     /// An empty one, without memory.
     #[must_use]

@@ -57,7 +57,7 @@ pub use cache::{
 };
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};
 pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
-pub use formats::undeliverable::{UndeliverableType, Unrepresentable, Why};
+pub use formats::undeliverable::{Unrepresentable, Why};
 pub use hash::{Hash128, HashBuffer, LastHash, StreamHasher};
 pub use known_relations::KnownRelations;
 pub use nearest_values::Nearest;

@@ -57,7 +57,7 @@ reasons! {
     Tablesample, "tablesample", "The query uses TABLESAMPLE.";
     TransitionTable, "transition_table", "The query reads a transition table of a trigger.";
     NoRelation, "no_relation", "The query reads no relation at all, so there is nothing to gain.";
-    RecordType, "record_type", "A parameter is an anonymous record; or a column of the result is one, other than ROW(…) without records in it.";
+    RecordType, "record_type", "A parameter or a column of the result is an anonymous record.";
     UnsupportedType, "unsupported_type", "A column or parameter has a type the cache cannot keep exactly.";
     DomainConstraint, "domain_constraint", "The query checks the constraints of a domain.";
     XmlExpression, "xml_expression", "The query uses an XML expression.";

@@ -46,10 +46,10 @@ fn stored<'b>(block: &'b Block, n: u64) -> (TestStore<'b>, Pin) {
 fn a_rendition_is_found_by_its_key_when_it_is_ready() {
     let block = Block::new(4, 64 * KIB);
     let (store, pin) = stored(&block, 1);
-    assert!(!store.has_renditions(&pin) && read(&store, &pin, 1).is_none());
+    assert!(store.view(&pin).rendition_bytes() == 0 && read(&store, &pin, 1).is_none());
     let draft: Draft = store.begin_rendition(&pin, kind(1)).unwrap();
     assert!(store.append_block(&draft, &[b"one"]) && store.append_block(&draft, &[b"t", b"", b"wo"]));
-    assert!(store.has_renditions(&pin) && read(&store, &pin, 1).is_none(), "not ready yet");
+    assert!(store.view(&pin).rendition_bytes() > 0 && read(&store, &pin, 1).is_none(), "not ready yet");
     assert!(store.begin_rendition(&pin, kind(1)).is_none(), "another is being made");
     store.publish_rendition(draft);
     assert_eq!(read(&store, &pin, 1), Some(vec![b"one".to_vec(), b"two".to_vec()]));
@@ -95,7 +95,7 @@ fn renditions_go_before_entries_when_memory_is_needed() {
     put(&store, 2, &[vec![0; 9 * KIB]], described(b"q", &[]), 10).map(|pin| store.unpin(pin)).unwrap();
     assert!(present(&store, 1) && present(&store, 2));
     let pin = store.lookup(key(1)).unwrap();
-    assert!(!store.has_renditions(&pin));
+    assert!(store.view(&pin).rendition_bytes() == 0);
     store.unpin(pin);
 }
 
@@ -134,7 +134,7 @@ fn nothing_is_evicted_for_a_rendition() {
     assert!(present(&store, 2));
     assert_eq!(block.live(), 5, "two entries, and the head of the refused one");
     assert!(store.begin_rendition(&pin, kind(1)).is_none(), "nobody tries again");
-    assert!(store.has_renditions(&pin) && read(&store, &pin, 1).is_none());
+    assert!(store.view(&pin).rendition_bytes() > 0 && read(&store, &pin, 1).is_none());
     store.unpin(pin);
     store.retire_matching(|_| true);
     assert_eq!(block.live(), 0);

@@ -14,7 +14,7 @@ use crate::pg::allocator::headroom;
 /// Alignment of messages, bodies and the buffers in them.
 pub const ALIGNMENT: usize = 64;
 /// Bytes in front of a message's metadata: continuation marker and length.
-pub const PREFIX: usize = 8;
+const PREFIX: usize = 8;
 
 /// The buffers of a batch, column by column.
 pub struct Body<'a> {
@@ -33,18 +33,11 @@ impl<'a> Body<'a> {
         Ok(Self { rows, parts: Vec::with_room(3 * columns)?, nodes: Vec::with_room(columns)?, compression: None })
     }
 
-    /// Begins a column. Its buffers follow, `null_bitmap` first, which is empty without NULLs.
+    /// Begins a column, or a part of one, that has `rows` rows. Its buffers follow, the bitmap of those that are not
+    /// NULL first, which is empty without NULLs.
     ///
     /// # Errors
-    /// There is no memory for more columns.
-    pub fn column(&mut self, nulls: usize, validity: &'a [u8]) -> Result<(), OutOfMemory> {
-        self.node(self.rows, nulls, Cow::Borrowed(validity))
-    }
-
-    /// Begins a column, or a part of one, that has `rows` rows.
-    ///
-    /// # Errors
-    /// As `column`.
+    /// There is no memory for more.
     pub fn node(&mut self, rows: usize, nulls: usize, validity: Cow<'a, [u8]>) -> Result<(), OutOfMemory> {
         self.nodes.add(FieldNode::new(rows as i64, nulls as i64))?;
         self.parts.add(validity)
@@ -53,7 +46,7 @@ impl<'a> Body<'a> {
     /// Adds a buffer to the last column.
     ///
     /// # Errors
-    /// As `column`.
+    /// As `node`.
     pub fn buffer(&mut self, bytes: Cow<'a, [u8]>) -> Result<(), OutOfMemory> {
         self.parts.add(bytes)
     }
@@ -149,17 +142,13 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Bytes that metadata take with the padding behind them: the body begins at a multiple of `ALIGNMENT`.
-pub fn padded(metadata: usize) -> usize {
-    (PREFIX + metadata).next_multiple_of(ALIGNMENT) - PREFIX
-}
-
 /// What comes in front of the body: prefix, metadata, padding.
 ///
 /// # Errors
 /// There is no memory for it.
 pub fn head(metadata: &[u8]) -> Result<Vec<u8>, OutOfMemory> {
-    let length = padded(metadata.len());
+    // The body begins at a multiple of `ALIGNMENT`.
+    let length = (PREFIX + metadata.len()).next_multiple_of(ALIGNMENT) - PREFIX;
     let mut head = Vec::with_room(PREFIX + length)?;
     head.add_all(&[0xFF; 4])?;
     head.add_all(&(length as u32).to_le_bytes())?;

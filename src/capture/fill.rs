@@ -127,7 +127,7 @@ impl ResultFill {
     #[inline]
     fn encode(&mut self, row: Row<'_>, limit: usize) -> Result<(), Reason> {
         self.encoder.append(row, limit)?;
-        if self.encoder.has_nul() { Err(Reason::TextEncoding) } else { Ok(()) }
+        self.encoder.unfit().map_or(Ok(()), Err)
     }
 
     /// Lets the result go if it is not worth storing before it is asked again. Not before it has run for

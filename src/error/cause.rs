@@ -1,6 +1,6 @@
 //! What can be wrong with a call of our SQL functions, or with the settings at the server's start.
 
-use arrow_cache_core::{OptionError, OutOfMemory, Reason, UndeliverableType, Unrepresentable};
+use arrow_cache_core::{OptionError, OutOfMemory, Reason, Unrepresentable};
 
 /// An error that a user can cause and correct. Text that a user has written comes from `shown`, which cuts it before it copies it.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub enum CacheError {
     /// The finished stream would be larger than a `bytea` can be.
     StreamTooLarge { bytes: usize },
     /// A column cannot be delivered as the options ask for it.
-    UndeliverableColumn { column: String, error: UndeliverableType },
+    UndeliverableColumn { column: String, digits: u32 },
     /// A value cannot be delivered; rows count from 1.
     UndeliverableValue { column: String, row: u64, problem: Unrepresentable },
     /// A result cannot be delivered as Arrow.

@@ -1,7 +1,8 @@
 //! The report of each error: SQLSTATE, message and hint. What a user has written comes already cut to a length that can be shown.
 
+use arrow_cache_core::formats::decimal::MAX_PRECISION;
 use arrow_cache_core::formats::options::OPTION_NAMES;
-use arrow_cache_core::{OptionError, Reason, UndeliverableType, Unrepresentable, Why};
+use arrow_cache_core::{OptionError, Reason, Unrepresentable, Why};
 use pgrx::PgSqlErrorCode;
 
 use super::cause::CacheError;
@@ -37,7 +38,7 @@ impl CacheError {
             Self::NotOneSelect { found } => not_one_select(found),
             Self::MissingParameter { number, given } => missing_parameter(*number, *given),
             Self::StreamTooLarge { bytes } => stream_too_large(*bytes),
-            Self::UndeliverableColumn { column, error } => undeliverable_column(column, error),
+            Self::UndeliverableColumn { column, digits } => undeliverable_column(column, *digits),
             Self::UndeliverableValue { column, row, problem } => undeliverable_value(column, *row, problem),
             Self::Undeliverable { reason } => undeliverable(*reason),
             Self::BadOption { error } => bad_option(error),
@@ -119,11 +120,12 @@ fn stream_too_large(bytes: usize) -> Report {
     )
 }
 
-fn undeliverable_column(column: &str, error: &UndeliverableType) -> Report {
+fn undeliverable_column(column: &str, digits: u32) -> Report {
+    let problem = format!("a numeric has {digits} digits, a decimal at most {MAX_PRECISION}");
     Report::new(
         PgSqlErrorCode::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
-        format!("column \"{column}\" cannot be delivered as Arrow: {error}"),
-        remedy(Some(error.remedy())),
+        format!("column \"{column}\" cannot be delivered as Arrow: {problem}"),
+        remedy(Some(("numeric", "text"))),
     )
 }
 

@@ -6,6 +6,7 @@ use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys;
 
 use crate::error::{CacheError, or_raise};
+use crate::pg::array::{Array, ElementType};
 use crate::pg::encoding;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::row::Value;
@@ -47,6 +48,8 @@ pub fn json(call: FunctionCall<'_>, index: usize) -> Option<String> {
 /// All arguments of `query(text, VARIADIC "any")` after the first. `VARIADIC array` gives the array's elements.
 pub fn parameters<'c>(call: FunctionCall<'c>) -> Vec<Argument<'c>> {
     let count = call.count();
+    // SAFETY: a catalog search, also below a domain; an unknown OID is no array.
+    let is_array = |type_oid| unsafe { pg_sys::get_base_element_type(type_oid) != pg_sys::InvalidOid };
     if count > 1 && call.is_variadic() && is_array(call.argument_type(1)) {
         return call.argument(1).map(elements).unwrap_or_default();
     }
@@ -60,33 +63,16 @@ pub fn parameters<'c>(call: FunctionCall<'c>) -> Vec<Argument<'c>> {
     or_raise(Vec::collected((1..count).map(argument)))
 }
 
-/// Is it a type of arrays, or a domain over one?
-fn is_array(type_oid: pg_sys::Oid) -> bool {
-    // SAFETY: a catalog search; an unknown OID is no array.
-    unsafe { pg_sys::get_base_element_type(type_oid) != pg_sys::InvalidOid }
-}
-
 /// The elements of an argument that was marked VARIADIC.
-fn elements(array: Value<'_>) -> Vec<Argument<'_>> {
-    // SAFETY: the caller has asked for its type, which is that of arrays. The server returns as many values and flags as it counts, which live
-    // as long as the array and the memory context.
+fn elements(value: Value<'_>) -> Vec<Argument<'_>> {
+    // SAFETY: the caller has asked for its type, which is that of arrays.
     unsafe {
-        let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(array.datum().cast_mut_ptr()).cast();
-        let type_oid = (*array).elemtype;
-        let (mut length, mut by_value, mut align) = (0i16, false, 0 as std::ffi::c_char);
-        pg_sys::get_typlenbyvalalign(type_oid, &mut length, &mut by_value, &mut align);
-        let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
-        pg_sys::deconstruct_array(
-            array,
-            type_oid,
-            i32::from(length),
-            by_value,
-            align,
-            &mut values,
-            &mut nulls,
-            &mut count,
-        );
-        let value = |index| (!*nulls.add(index)).then(|| Value::of(*values.add(index)));
-        or_raise(Vec::collected((0..count as usize).map(|index| Argument { type_oid, value: value(index) })))
+        let array = Array::of(value);
+        let type_oid = array.element_type();
+        let mut arguments = Vec::new();
+        for value in array.elements(ElementType::of(type_oid)) {
+            or_raise(arguments.add(Argument { type_oid, value }));
+        }
+        arguments
     }
 }

@@ -116,11 +116,6 @@ impl<O: Output> Export<O> {
     /// query with.
     pub fn before_run(&mut self) -> (pg_sys::ScanDirection::Type, u64) {
         if !std::mem::replace(&mut self.begun, true) {
-            if let RowSource::Stored { batches, output, stream } = &mut self.source
-                && let Some(bytes) = batches.bytes_to_make(stream)
-            {
-                output.expect(bytes);
-            }
             let (stream, output) = self.parts();
             output.schema(&stream.schema());
         }

@@ -19,15 +19,7 @@ fn fetch(call: FunctionCall<'_>) -> SetOfIterator<'static, Vec<u8>> {
     let (text, options) = (arguments::text(call), options::from_json(arguments::json(call, 1)));
     let output = SlicedStream { size: options.chunk_bytes, ..SlicedStream::default() };
     let mut export = PausedExport::start(call, &text.unwrap_or_default(), &options, output);
-    SetOfIterator::new(std::iter::from_fn(move || {
-        loop {
-            let (slices, done) = export.advance();
-            let slice = slices.ready.pop_front();
-            if slice.is_some() || done {
-                return slice;
-            }
-        }
-    }))
+    SetOfIterator::new(std::iter::from_fn(move || export.next(|slices| slices.ready.pop_front())))
 }
 
 sql_function!(fetch, Signature::set(&[pg_sys::TEXTOID, pg_sys::JSONBOID], pg_sys::BYTEAOID), "arrow_cache_fetch");

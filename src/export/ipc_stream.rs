@@ -1,7 +1,7 @@
 //! A result as messages of an Arrow IPC stream, as the options of the export ask for. Whole batches that go out as they are
 //! stored are passed on untouched; all others are made anew, one batch at a time.
 
-use arrow_cache_core::{Compression, ExportOptions, Hash128, HashBuffer, OutOfMemory, RoomyVec};
+use arrow_cache_core::{ExportOptions, Hash128, HashBuffer, OutOfMemory, RoomyVec};
 
 use crate::arrow::chunk::Chunk;
 use crate::arrow::column::{Column, is_utf8};
@@ -22,8 +22,6 @@ pub const END_OF_STREAM: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
 
 /// Takes the messages of a stream, each as the parts that make it up.
 pub trait Output {
-    /// About that many bytes will come.
-    fn expect(&mut self, _bytes: usize) {}
     /// The schema, which comes first.
     fn schema(&mut self, message: &[u8]);
     /// A batch with that many rows.
@@ -53,7 +51,6 @@ pub struct Stream {
     verbatim: bool,
     /// Compresses the others, if that is asked for.
     compressor: Option<Compressor>,
-    compression: Compression,
     labels: LabelSource,
 }
 
@@ -70,8 +67,7 @@ impl Stream {
             batch_rows: options.batch_rows.unwrap_or(usize::MAX),
             verbatim: delivery.is_verbatim() && compressor.is_none(),
             compressor,
-            compression: options.compression,
-            labels: LabelSource::Remembered,
+            labels: None,
             delivery,
         }
     }
@@ -86,7 +82,7 @@ impl Stream {
         let mut facts = HashBuffer::new();
         // Keys of messages for clients begin with the number of an encoding, which this is not.
         facts.u32(u32::MAX);
-        facts.u8(self.compression as u8);
+        facts.u8(self.compressor.as_ref().map_or(u8::MAX, |compressor| compressor.kind().0.cast_unsigned()));
         facts.u64(self.batch_rows as u64);
         self.delivery.add_facts(&mut facts).then(|| facts.finish())
     }
@@ -103,7 +99,7 @@ impl Stream {
         for one in enums {
             labels.push((one, or_raise(CatalogLabels::read(one))));
         }
-        LabelSource::Catalog(labels.into())
+        Some(labels.into())
     }
 
     /// From now on labels of enums are taken from there.
@@ -152,11 +148,6 @@ impl Stream {
     /// Rows that may still be delivered; the largest number if no limit was asked for.
     pub fn rows_left(&self) -> u64 {
         self.left
-    }
-
-    /// Do whole batches go out as they are stored?
-    pub fn is_verbatim(&self) -> bool {
-        self.verbatim
     }
 
     /// Delivers a batch, or as much of it as may be delivered. Raises on a value that cannot be delivered.

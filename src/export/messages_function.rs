@@ -21,19 +21,8 @@ type Message = (bool, i64, Vec<u8>);
 fn messages(call: FunctionCall<'_>) -> TableIterator<'static, (i32, bool, i64, Vec<u8>)> {
     let (text, options) = (arguments::text(call), options::from_json(arguments::json(call, 1)));
     let mut export = PausedExport::start(call, &text.unwrap_or_default(), &options, Messages::default());
-    let mut number = 0;
-    TableIterator::new(std::iter::from_fn(move || {
-        loop {
-            let (messages, done) = export.advance();
-            if let Some((header, rows, bytes)) = messages.ready.pop_front() {
-                number += 1;
-                return Some((number, header, rows, bytes));
-            }
-            if done {
-                return None;
-            }
-        }
-    }))
+    let all = std::iter::from_fn(move || export.next(|messages| messages.ready.pop_front()));
+    TableIterator::new((1..).zip(all).map(|(number, (header, rows, bytes))| (number, header, rows, bytes)))
 }
 
 sql_function!(

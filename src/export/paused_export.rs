@@ -61,9 +61,21 @@ impl<O: Output + Default + 'static> PausedExport<O> {
         Self { inner, export, rest: O::default() }
     }
 
+    /// The next that `take` finds in the output, which is filled by running the query on. `None` at the end of the
+    /// stream.
+    pub fn next<T>(&mut self, take: impl Fn(&mut O) -> Option<T>) -> Option<T> {
+        loop {
+            let (output, done) = self.advance();
+            let next = take(output);
+            if next.is_some() || done {
+                return next;
+            }
+        }
+    }
+
     /// The output, with what could be delivered so far. Each call runs the query on until the output wants no more. The
     /// second value tells whether all has been delivered.
-    pub fn advance(&mut self) -> (&mut O, bool) {
+    fn advance(&mut self) -> (&mut O, bool) {
         if self.export.is_null() {
             return (&mut self.rest, true);
         }

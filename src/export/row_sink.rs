@@ -97,13 +97,15 @@ impl<O: Output> ExportSink<O> {
 
     /// Delivers the rows taken so far.
     fn flush(&mut self) {
-        let (rows, has_nul) = (self.encoder.pending_rows(), self.encoder.has_nul());
+        let (rows, unfit) = (self.encoder.pending_rows(), self.encoder.unfit());
         let batch = self.encoder.take_batch();
         let batch = batch.unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
         let chunk = or_raise(batch.into_bytes());
         match &mut self.aside {
-            Aside::Stored(fill) if has_nul => fill.give_up(Reason::TextEncoding),
-            Aside::Stored(fill) => fill.add(chunk.as_slice(), rows),
+            Aside::Stored(fill) => match unfit {
+                Some(reason) => fill.give_up(reason),
+                None => fill.add(chunk.as_slice(), rows),
+            },
             Aside::Compared(_) | Aside::Nothing => {}
         }
         let start = Instant::now();

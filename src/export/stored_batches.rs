@@ -1,18 +1,15 @@
 //! The stored batches of an answer on their way out: as the stream makes messages of them, or as it has made them before. What takes work to make is
 //! kept beside the entry (`serve/rendition.rs`), by the hold of the query: so whatever ends the export, it is given up before the entry is let go.
 
-use std::ffi::c_int;
 use std::vec::IntoIter;
 
 use arrow_cache_core::Hash128;
-use pgrx::pg_sys;
 
 use super::ipc_stream::{Output, Stream};
 use crate::arrow::chunk::Chunk;
-use crate::arrow::delivery::text_output::LabelSource;
 use crate::lookup::portal;
+use crate::pg::client;
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::server;
 use crate::serve::{self, ServedQuery};
 use crate::session;
 
@@ -94,7 +91,7 @@ impl StoredBatches {
             let (is_same, fresh) = make_again();
             *stream = fresh;
             if !is_same {
-                served.give_up_export();
+                served.with_export(|kept| *kept = None);
                 return Way::Made;
             }
             stream.take_labels_from(labels);
@@ -108,9 +105,9 @@ impl StoredBatches {
             return;
         }
         if let Some(served) = serve::served(self.query) {
-            served.give_up_export();
+            served.with_export(|kept| *kept = None);
         }
-        stream.take_labels_from(LabelSource::Remembered);
+        stream.take_labels_from(None);
         self.way = Way::Made;
     }
 
@@ -121,12 +118,6 @@ impl StoredBatches {
 
     fn chunks(&self) -> impl Iterator<Item = Chunk<'static>> {
         (0..self.chunks.len()).filter_map(|number| self.chunk(number))
-    }
-
-    /// Bytes of the batches, if messages have to be made of them.
-    pub fn bytes_to_make(&self, stream: &Stream) -> Option<usize> {
-        let is_there = stream.is_verbatim() || matches!(self.way, Way::MadeBefore(_));
-        (!is_there).then(|| self.chunks.iter().map(|chunk| chunk.len()).sum())
     }
 
     /// Delivers batches until the output wants no more. As a plan does, which fills a batch before it pauses: so a result of one batch is over, and its
@@ -158,13 +149,11 @@ impl StoredBatches {
             Way::Made => {}
             Way::Kept => {
                 if let Some(served) = serve::served(self.query) {
-                    served.end_export(rows);
+                    served.with_export(Option::take).into_iter().for_each(|kept| kept.publish(rows));
                 }
             }
             Way::MadeBefore(_) => {
-                if server::message_level_is_interesting(pg_sys::DEBUG2 as c_int) {
-                    pgrx::debug2!("{rows} rows went into the stream as they lay");
-                }
+                client::note_sent("into the stream as they lay", rows);
             }
         }
     }
@@ -183,7 +172,10 @@ impl<O: Output> Output for Keeping<'_, O> {
 
     fn batch(&mut self, rows: usize, parts: &[&[u8]]) {
         if let Some(served) = serve::served(self.query) {
-            served.keep_message(parts);
+            // There may be no room for more.
+            served.with_export(|kept| {
+                kept.take_if(|kept| !kept.append(parts));
+            });
         }
         self.output.batch(rows, parts);
     }

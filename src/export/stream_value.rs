@@ -71,11 +71,6 @@ impl GatheredStream {
 }
 
 impl Output for GatheredStream {
-    fn expect(&mut self, bytes: usize) {
-        // If there is not that much memory at once, it is taken as the bytes come.
-        let _ = self.own.make_exact_room(bytes.min(LARGEST_BYTEA));
-    }
-
     fn schema(&mut self, message: &[u8]) {
         self.add(message);
     }

@@ -38,9 +38,7 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
     let Description { traits, planned, key, relations, snapshot, columns, .. } = describe(store, question)?;
     // The rows of an answer in the cache are printed when it is served, by the catalogs of that moment. Who keeps a token has the text: the
     // name of a relation, for a value of type regclass, which may have another name by now.
-    // An anonymous record does not tell whether such a value is in it.
-    let is_printed_alike =
-        |type_oid| type_oid != pg_sys::RECORDOID && (nature(type_oid) != Nature::Foreign || is_trusted_type(type_oid));
+    let is_printed_alike = |type_oid| nature(type_oid) != Nature::Foreign || is_trusted_type(type_oid);
     if !columns.iter().all(|column| is_printed_alike(column.type_oid)) {
         return Err(Reason::StableFunction);
     }

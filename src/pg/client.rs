@@ -1,7 +1,7 @@
 //! The connection to the client, below the level of single messages: the server's table of communication methods, and blocks of many
 //! messages that are written at once. State of this backend; no locks.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int};
 use std::sync::OnceLock;
 
 use pgrx::pg_sys;
@@ -134,6 +134,13 @@ fn write_all(mut messages: &[u8]) -> bool {
         }
     }
     true
+}
+
+/// Tells whoever wants to know it which way rows went.
+pub fn note_sent(what: &str, rows: u64) {
+    if server::message_level_is_interesting(pg_sys::DEBUG2 as c_int) {
+        pgrx::debug2!("{rows} rows went {what}");
+    }
 }
 
 /// Has a write failed for good? Then it is logged.

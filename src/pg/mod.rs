@@ -3,6 +3,7 @@
 //! State of this backend only; no lock.
 
 pub mod allocator;
+pub mod array;
 pub mod attention;
 pub mod backend;
 pub mod backend_local;
@@ -26,6 +27,7 @@ pub mod function_call;
 pub mod index_list;
 pub mod index_search;
 pub mod inheritance;
+pub mod jsonb;
 pub mod lists;
 pub mod log_line;
 pub mod lone_expression;
@@ -36,7 +38,6 @@ pub mod plain_output;
 pub mod privileges;
 pub mod processes;
 pub mod query_desc;
-pub mod record_type;
 pub mod relcache_listener;
 pub mod returned;
 pub mod row;

@@ -286,6 +286,8 @@ unsafe extern "C-unwind" {
     /// executor/executor.h
     pub fn ExecInitExpr(expression: *mut pg_sys::Expr, parent: *mut pg_sys::PlanState) -> *mut pg_sys::ExprState;
     /// fmgr.h
+    pub fn OidOutputFunctionCall(function: pg_sys::Oid, value: pg_sys::Datum) -> *mut c_char;
+    /// fmgr.h
     pub fn OidInputFunctionCall(
         function: pg_sys::Oid,
         text: *mut c_char,

@@ -24,22 +24,6 @@ pub fn header(length: usize) -> u32 {
     ((length + HEADER) as u32) << 2
 }
 
-/// Bytes of a value with its header, wherever it lies.
-///
-/// # Safety
-/// There must be a valid value of variable length.
-#[inline]
-pub unsafe fn size(start: *const u8) -> usize {
-    // SAFETY: the caller's promise. The low bits of the first byte tell which kind of header it has.
-    unsafe {
-        match *start {
-            0x01 => pgrx::varlena::varsize_external(start.cast()),
-            short if short & 0x01 == 0x01 => usize::from(short >> 1),
-            _ => (start.cast::<u32>().read_unaligned() >> 2) as usize,
-        }
-    }
-}
-
 /// A value of variable length, valid for `'v`.
 #[derive(Clone, Copy)]
 pub struct Varlena<'v> {

@@ -7,8 +7,6 @@
 //!
 //! State of one query of this backend; nothing is locked.
 
-use std::ffi::c_int;
-
 use arrow_cache_core::formats::wire::{Outcome, StoredValue};
 use pgrx::pg_sys;
 
@@ -17,9 +15,9 @@ use super::output_functions::OutputFunctions;
 use super::output_settings::OutputSettings;
 use super::row_messages::RowMessages;
 use crate::arrow::column::Column;
+use crate::pg::client;
 use crate::pg::error_passing::edge;
 use crate::pg::row::Row;
-use crate::pg::{client, server};
 
 /// How the rows of a query go to where they go.
 pub struct ClientRows {
@@ -59,9 +57,7 @@ impl ClientRows {
     pub fn end_run(&mut self) {
         if let Way::Direct(messages, _) = std::mem::take(&mut self.way) {
             RowMessages::put_away(&mut Some(messages));
-            if server::message_level_is_interesting(pg_sys::DEBUG2 as c_int) {
-                pgrx::debug2!("{} rows went to the client as they were encoded", self.sent);
-            }
+            client::note_sent("to the client as they were encoded", self.sent);
         }
         self.sent = 0;
     }

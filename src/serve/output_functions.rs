@@ -53,8 +53,10 @@ pub struct OutputFunctions {
     progress: Progress,
     /// Of the columns that are written by labels.
     labels: EnumLabels,
-    /// Where the bytes are made; null before the functions were found.
+    /// Where the values and their bytes are made; null before the first row.
     context: pg_sys::MemoryContext,
+    /// The functions were found.
+    found: bool,
 }
 
 impl OutputFunctions {
@@ -71,6 +73,7 @@ impl OutputFunctions {
             progress: Progress::Unread,
             labels: EnumLabels::default(),
             context: std::ptr::null_mut(),
+            found: false,
         }
     }
 
@@ -110,13 +113,11 @@ impl OutputFunctions {
             functions: Vec::collected(wanted.iter().map(function))?,
             places,
             decoder: Some(Decoder::new(Vec::collected(wanted.iter().map(|&column| columns[column]))?.into())),
-            reader: None,
             values,
             nulls,
             columns: wanted,
-            progress: Progress::Unread,
             labels,
-            context: std::ptr::null_mut(),
+            ..Self::none()
         })
     }
 
@@ -136,18 +137,25 @@ impl OutputFunctions {
     /// # Errors
     /// There is no memory for the values.
     pub fn read(&mut self, row: usize) -> Result<bool, OutOfMemory> {
-        match (&self.reader, &mut self.decoder) {
-            (Some(reader), Some(decoder)) if self.progress == Progress::Unread => {
-                decoder.fill(reader, row, &mut self.values, &mut self.nulls)?;
-                self.progress = Progress::Read;
-                Ok(true)
-            }
-            _ => Ok(false),
+        if self.progress != Progress::Unread {
+            return Ok(false);
         }
+        let (Some(reader), Some(decoder)) = (&self.reader, &mut self.decoder) else { return Ok(false) };
+        let context = emptied(&mut self.context);
+        // SAFETY: a context of its own, which is emptied before the next row.
+        let filled = unsafe {
+            let caller = pg_sys::MemoryContextSwitchTo(context);
+            let filled = decoder.fill(reader, row, &mut self.values, &mut self.nulls);
+            pg_sys::MemoryContextSwitchTo(caller);
+            filled
+        };
+        self.progress = Progress::Read;
+        filled.map(|()| true)
     }
 
     /// Takes the values of a row as the executor gives it, which `call` is to make bytes of.
     pub fn take(&mut self, row: Row<'_>) {
+        emptied(&mut self.context);
         for ((value, null), &column) in self.values.iter_mut().zip(&mut self.nulls).zip(&self.columns) {
             (*value, *null) = (row.values()[column], row.nulls()[column]);
         }
@@ -167,7 +175,7 @@ impl OutputFunctions {
     /// Gives the memory of the bytes back, and all else that belongs to the columns.
     pub fn end(&mut self) {
         if !self.context.is_null() {
-            // SAFETY: made by `find`, and used no more.
+            // SAFETY: made by `emptied`, and used no more.
             unsafe { pg_sys::MemoryContextDelete(self.context) };
         }
         *self = Self::none();
@@ -185,11 +193,10 @@ impl OutputFunctions {
             if pg_sys::InterruptPending != 0 {
                 direct!(server::ProcessInterrupts());
             }
-            if (*this).context.is_null() {
+            if !(*this).found {
                 Self::find(this);
             }
             let caller = pg_sys::CurrentMemoryContext;
-            direct!(server::MemoryContextReset((*this).context));
             pg_sys::CurrentMemoryContext = (*this).context;
             let count = (*this).functions.len();
             let functions = (*this).functions.as_mut_ptr();
@@ -213,13 +220,6 @@ impl OutputFunctions {
     unsafe fn find(this: *mut Self) {
         // SAFETY: the caller keeps `this` in its place: a FmgrInfo stays where it is as long as it is used.
         unsafe {
-            let context = direct!(server::AllocSetContextCreateInternal(
-                pg_sys::CurrentMemoryContext,
-                c"pg_arrow_cache values".as_ptr(),
-                pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
-                pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
-                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            ));
             let count = (*this).functions.len();
             let functions = (*this).functions.as_mut_ptr();
             for index in 0..count {
@@ -233,8 +233,27 @@ impl OutputFunctions {
                 }
                 direct!(server::fmgr_info(function, &raw mut (*own).function));
             }
-            (*this).context = context;
+            (*this).found = true;
         }
+    }
+}
+
+/// An empty context for what is made of a row: the one that was made before, or a new one below the current context.
+fn emptied(context: &mut pg_sys::MemoryContext) -> pg_sys::MemoryContext {
+    // SAFETY: the current context is a live one; a context that was made here is live until `OutputFunctions::end`.
+    unsafe {
+        if context.is_null() {
+            *context = pg_sys::AllocSetContextCreateInternal(
+                pg_sys::CurrentMemoryContext,
+                c"pg_arrow_cache values".as_ptr(),
+                pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
+                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+            );
+        } else {
+            pg_sys::MemoryContextReset(*context);
+        }
+        *context
     }
 }
 

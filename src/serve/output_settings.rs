@@ -71,8 +71,7 @@ impl OutputSettings {
             // The others are printed as names.
             Kind::UInt32 => matches!(column.base_type, pg_sys::OIDOID | pg_sys::XIDOID | pg_sys::CIDOID)
                 .then_some(WireFormat::UInt32Text),
-            Kind::UInt64 if column.base_type == pg_sys::PG_LSNOID => Some(WireFormat::LsnText),
-            Kind::UInt64 => Some(WireFormat::UInt64Text),
+            Kind::UInt64 => (column.base_type == pg_sys::XID8OID).then_some(WireFormat::UInt64Text),
             Kind::Float32 => self.shortest_floats.then_some(WireFormat::Float32Text),
             Kind::Float64 => self.shortest_floats.then_some(WireFormat::Float64Text),
             Kind::Date => self.iso_dates.then_some(WireFormat::DateText),

@@ -4,7 +4,7 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::row_slot::slot_values;
+use super::row_slot::copy_row;
 use crate::pg::custom_scan::{ScanKind, Steps};
 use crate::pg::error_passing::{direct, edge};
 use crate::pg::lists::nodes;
@@ -142,20 +142,6 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
             direct!(receive(slot, receiver));
         }
         slot
-    }
-}
-
-/// Copies the first values of a row into a slot with as many columns: junk columns stand last.
-///
-/// # Safety
-/// Both must be valid, the slot a virtual one, and the values must be there.
-unsafe fn copy_row(row: *mut pg_sys::TupleTableSlot, slot: *mut pg_sys::TupleTableSlot) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let ((values, nulls), (row_values, row_nulls)) = (slot_values(slot), slot_values(row));
-        values.copy_from_slice(&row_values[..values.len()]);
-        nulls.copy_from_slice(&row_nulls[..nulls.len()]);
-        pg_sys::ExecStoreVirtualTuple(slot);
     }
 }
 

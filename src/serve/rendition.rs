@@ -58,11 +58,7 @@ pub fn are_determined(settings: &OutputSettings, columns: &[Column]) -> bool {
 
 /// The first block of the rendition of this key, if there is one.
 pub fn find(pin: &Pin, key: Hash128) -> Option<BlockPlace> {
-    let store = shmem::store()?;
-    if !store.has_renditions(pin) {
-        return None;
-    }
-    store.rendition(pin, key)
+    shmem::store()?.rendition(pin, key)
 }
 
 /// A block as start and length, and the next one.
@@ -70,11 +66,6 @@ pub fn block(pin: &Pin, place: BlockPlace) -> (*const u8, usize, Option<BlockPla
     let Some(store) = shmem::store() else { return (std::ptr::null(), 0, None) };
     let (messages, next) = store.block(pin, place);
     (messages.as_ptr(), messages.len(), next)
-}
-
-/// How many rows the entry has.
-pub fn rows(pin: &Pin) -> u64 {
-    shmem::store().map_or(0, |store| store.view(pin).rows())
 }
 
 /// A rendition that is being made of what is sent. Given up when it is dropped, which is before the entry is let go.

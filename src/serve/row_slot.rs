@@ -19,3 +19,17 @@ pub unsafe fn slot_values<'a>(slot: *mut pg_sys::TupleTableSlot) -> (&'a mut [pg
         )
     }
 }
+
+/// Copies the first values of a row into an empty slot with as many columns: junk columns stand last.
+///
+/// # Safety
+/// Both must be valid, the slot a virtual one, and the values must be there.
+pub unsafe fn copy_row(row: *mut pg_sys::TupleTableSlot, slot: *mut pg_sys::TupleTableSlot) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let ((values, nulls), (row_values, row_nulls)) = (slot_values(slot), slot_values(row));
+        values.copy_from_slice(&row_values[..values.len()]);
+        nulls.copy_from_slice(&row_nulls[..nulls.len()]);
+        pg_sys::ExecStoreVirtualTuple(slot);
+    }
+}

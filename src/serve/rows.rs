@@ -11,42 +11,11 @@ use crate::arrow::chunk::Chunk;
 use crate::arrow::column::Column;
 use crate::arrow::decode::{Decoder, Reader};
 
-/// The chunks of an entry. Most have one, for which no list is allocated.
-#[derive(Default)]
-struct Chunks {
-    first: Option<&'static [u8]>,
-    others: Vec<&'static [u8]>,
-}
-
-impl Chunks {
-    /// Adds the next one.
-    fn add(&mut self, chunk: &'static [u8]) -> Result<(), OutOfMemory> {
-        match self.first {
-            None => self.first = Some(chunk),
-            Some(_) => self.others.add(chunk)?,
-        }
-        Ok(())
-    }
-
-    /// How many there are.
-    fn len(&self) -> usize {
-        usize::from(self.first.is_some()) + self.others.len()
-    }
-
-    /// One of them, by its number from 0.
-    fn get(&self, number: usize) -> &'static [u8] {
-        match (number, self.first) {
-            (0, Some(first)) => first,
-            _ => self.others[number.wrapping_sub(1)],
-        }
-    }
-}
-
 /// A position among the rows of an entry.
 pub struct Rows {
     decoder: Decoder,
     /// The chunks of the entry, in order. They stay in place as long as the entry is pinned.
-    chunks: Chunks,
+    chunks: Vec<&'static [u8]>,
     reader: Option<Reader<'static>>,
     /// Number of the chunk that `reader` reads, and of the next row in it, from 0.
     chunk: usize,
@@ -64,7 +33,7 @@ impl Rows {
     /// # Safety
     /// The entry that holds the chunks must stay pinned as long as this value lives, and its columns must be these.
     pub unsafe fn new<'a>(columns: Rc<[Column]>, chunks: impl Iterator<Item = &'a [u8]>) -> Result<Self, OutOfMemory> {
-        let mut places = Chunks::default();
+        let mut places = Vec::new();
         for chunk in chunks {
             // SAFETY: the caller keeps the entry pinned; shared memory outlives the process.
             places.add(unsafe { std::slice::from_raw_parts(chunk.as_ptr(), chunk.len()) })?;
@@ -92,7 +61,7 @@ impl Rows {
 
     fn open(&mut self, chunk: usize) -> Result<(), OutOfMemory> {
         // SAFETY: the bytes were written by our encoder, and chunks start at multiples of 64.
-        let reader = Reader::new(self.decoder.columns(), unsafe { Chunk::new(self.chunks.get(chunk)) })?;
+        let reader = Reader::new(self.decoder.columns(), unsafe { Chunk::new(self.chunks[chunk]) })?;
         self.reader = Some(reader);
         self.chunk = chunk;
         self.row = 0;
@@ -111,7 +80,7 @@ impl Rows {
             match &self.reader {
                 Some(reader) if self.row < reader.rows() => return Ok(Some(self.row)),
                 Some(_) if self.chunk + 1 < self.chunks.len() => self.open(self.chunk + 1)?,
-                None if self.chunks.len() > 0 => self.open(0)?,
+                None if !self.chunks.is_empty() => self.open(0)?,
                 Some(reader) => {
                     // One past the last row, so that stepping back gives the last row.
                     self.row = reader.rows() + 1;
@@ -153,7 +122,7 @@ impl Rows {
     /// The chunk of the row that is `upcoming`, and its number.
     pub fn chunk(&self) -> (usize, Chunk<'static>) {
         // SAFETY: as in `open`; there is a chunk if a row is upcoming.
-        (self.chunk, unsafe { Chunk::new(self.chunks.get(self.chunk)) })
+        (self.chunk, unsafe { Chunk::new(self.chunks[self.chunk]) })
     }
 
     /// Writes the row before the one written last. False at the beginning.

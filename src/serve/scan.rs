@@ -10,9 +10,9 @@ use super::direct_rows::{self, Run};
 use super::explain;
 use super::hold::Hold;
 use super::open_relations::OpenRelations;
-use super::rendition;
+use super::rendition::{self, Draft};
 use super::rerun;
-use super::row_slot::slot_values;
+use super::row_slot::{copy_row, slot_values};
 use crate::error::or_raise;
 use crate::pg::custom_scan::{ScanKind, Steps};
 use crate::pg::error_passing::{direct, edge};
@@ -159,7 +159,12 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
         }
         if (*scan).reruns {
             let row = rerun::next((*scan).real, (*(*node).ss.ps.state).es_direction);
-            edge(|| copy_row(row, slot));
+            edge(|| {
+                pg_sys::ExecClearTuple(slot);
+                if !row.is_null() {
+                    copy_row(row, slot);
+                }
+            });
             return slot;
         }
         if !(*scan).run.is_stepwise()
@@ -190,29 +195,18 @@ impl CachedScanState {
             let hold = &mut *self.hold;
             let (values, nulls) = slot_values(slot);
             let forward = (*self.custom.ss.ps.state).es_direction != pg_sys::ScanDirection::BackwardScanDirection;
+            // As any scan, this one keeps what it has made for a row until the next one.
+            let of_row = (*self.custom.ss.ps.ps_ExprContext).ecxt_per_tuple_memory;
+            if !(*of_row).isReset {
+                pg_sys::MemoryContextReset(of_row);
+            }
+            let caller = pg_sys::MemoryContextSwitchTo(of_row);
             let filled =
                 hold.rows().map(|rows| if forward { rows.next(values, nulls) } else { rows.previous(values, nulls) });
+            pg_sys::MemoryContextSwitchTo(caller);
             if filled.is_some_and(or_raise) {
                 pg_sys::ExecStoreVirtualTuple(slot);
             }
-        }
-    }
-}
-
-/// Copies a row of the real plan into the scan's slot, or nothing if it is null.
-///
-/// # Safety
-/// Both must be valid and have the same number of columns; all values of the row must be there.
-unsafe fn copy_row(row: *mut pg_sys::TupleTableSlot, slot: *mut pg_sys::TupleTableSlot) {
-    // SAFETY: the caller vouches for both; the slot is a virtual one.
-    unsafe {
-        pg_sys::ExecClearTuple(slot);
-        if !row.is_null() {
-            let (values, nulls) = slot_values(slot);
-            let (row_values, row_nulls) = slot_values(row);
-            values.copy_from_slice(row_values);
-            nulls.copy_from_slice(row_nulls);
-            pg_sys::ExecStoreVirtualTuple(slot);
         }
     }
 }
@@ -268,27 +262,10 @@ impl ServedQuery<'_> {
         unsafe { (*self.hold()).begin_rendition(key) }
     }
 
-    /// Keeps a message of the export, given in parts, if the earlier ones are kept.
-    pub fn keep_message(self, parts: &[&[u8]]) {
+    /// Does something with the messages of the export that are kept.
+    pub fn with_export<R>(self, code: impl FnOnce(&mut Option<Draft>) -> R) -> R {
         // SAFETY: as in `note_run`.
-        let draft = unsafe { (*self.hold()).rendition() };
-        if draft.as_mut().is_some_and(|draft| !draft.append(parts)) {
-            *draft = None;
-        }
-    }
-
-    /// The messages of the export are not kept after all.
-    pub fn give_up_export(self) {
-        // SAFETY: as in `note_run`.
-        unsafe { *(*self.hold()).rendition() = None };
-    }
-
-    /// All messages of so many rows are kept: lets others read them.
-    pub fn end_export(self, rows: u64) {
-        // SAFETY: as in `note_run`.
-        if let Some(draft) = unsafe { (*self.hold()).rendition().take() } {
-            draft.publish(rows);
-        }
+        code(unsafe { (*self.hold()).rendition() })
     }
 
     fn hold(self) -> *mut Hold {

@@ -14,7 +14,7 @@
 
 use std::ffi::CStr;
 
-use arrow_cache_core::formats::{jsonb, numeric};
+use arrow_cache_core::formats::numeric;
 use arrow_cache_core::{Digest, Hash128, OutOfMemory, Room, RoomyVec, StreamHasher};
 use pgrx::pg_sys;
 
@@ -41,7 +41,6 @@ enum HashedAs {
     /// Characters up to a NUL.
     CString,
     Numeric,
-    Jsonb,
     /// The body of a varlena.
     Body,
     /// What this output function gives.
@@ -54,7 +53,7 @@ impl HashedAs {
             Kind::Float32 => return Self::Float32,
             Kind::Float64 => return Self::Float64,
             Kind::Numeric => return Self::Numeric,
-            Kind::Jsonb => return Self::Jsonb,
+            Kind::Jsonb => return Self::Text(pg_sys::Oid::from(pg_sys::F_JSONB_OUT)),
             Kind::Name | Kind::FlatCString => return Self::CString,
             _ if column.base_type == pg_sys::NAMEOID => return Self::CString,
             _ if column.by_value => return Self::Word(column.length as u32),
@@ -109,15 +108,6 @@ impl HashedAs {
                     // A number without a text cannot come from the cache, so its bytes will do.
                     hasher.part(if numeric::to_text(body, text) { text } else { body });
                 }
-                Self::Jsonb => {
-                    text.clear();
-                    let body = body()?;
-                    match jsonb::to_text(body, jsonb::TEXT_MAX, text) {
-                        Ok(()) => hasher.part(text),
-                        Err(jsonb::Refusal::NoMemory) => return Err(OutOfMemory),
-                        Err(_) => hasher.part(body),
-                    }
-                }
                 Self::Body => hasher.part(body()?),
                 Self::Text(function) => {
                     let output = pg_sys::OidOutputFunctionCall(function, datum);
@@ -136,7 +126,7 @@ pub struct RowDigest {
     hashed_as: Vec<HashedAs>,
     /// Columns that fix a row's place, from 0.
     places: Vec<usize>,
-    /// Reused for the text of numerics and of jsonb.
+    /// Reused for the text of numerics.
     text: Vec<u8>,
     digest: Digest,
 }

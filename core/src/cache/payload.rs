@@ -115,19 +115,24 @@ pub(crate) fn data_of(start: *mut u8) -> *mut u8 {
 }
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
+    /// Frees a chain of chunks, which nobody reads.
+    pub(crate) fn free_chain(&self, mut chunk: ArenaPtr) {
+        while !chunk.is_null() {
+            // SAFETY: a chunk of the chain, not freed yet.
+            let next = unsafe { chunk_header(self.arena.address(chunk)) }.next();
+            // SAFETY: allocated by `append_chunk` or `append_block`; the chain named it once; the caller says that
+            // nobody reads it.
+            unsafe { self.arena.free(chunk) };
+            chunk = next;
+        }
+    }
+
     /// Frees everything an entry owns. The entry is out of the index and out of limbo, and has no pins: it is the caller's alone.
     pub(crate) fn free_payload(&self, entry: &Entry) {
-        let mut next = ArenaPtr(entry.first_chunk.swap(0, Relaxed));
+        let chunks = ArenaPtr(entry.first_chunk.swap(0, Relaxed));
         entry.last_chunk.store(0, Relaxed);
         entry.chunk_count.store(0, Relaxed);
-        while !next.is_null() {
-            let chunk = next;
-            // SAFETY: a chunk of the list, not freed yet.
-            let header = unsafe { chunk_header(self.arena.address(chunk)) };
-            next = ArenaPtr(header.next.load(Relaxed));
-            // SAFETY: allocated by `append_chunk`; the list named it once and no longer does; nobody holds a pin to read it.
-            unsafe { self.arena.free(chunk) };
-        }
+        self.free_chain(chunks);
         let head = ArenaPtr(entry.head.swap(0, Relaxed));
         if !head.is_null() {
             // SAFETY: allocated by `write_head`; the entry no longer names it; nobody holds a pin to read it.

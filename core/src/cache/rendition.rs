@@ -11,7 +11,7 @@ use crate::hash::Hash128;
 /// How far a rendition is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
-enum Progress {
+pub(crate) enum Progress {
     /// A process adds blocks.
     Making = 1,
     /// It is complete, and constant from now on.
@@ -46,7 +46,7 @@ impl RenditionHead {
         self.next.store(0, Relaxed);
         self.bytes.store(HEAD as u64, Relaxed);
         self.begin_anew(key);
-        self.progress.store(Progress::Making as u32, Release);
+        self.set(Progress::Making);
     }
 
     /// By the process that makes it: it has no blocks any more.
@@ -63,27 +63,13 @@ impl RenditionHead {
         self.progress.compare_exchange(from, to, AcqRel, Relaxed).is_ok()
     }
 
-    /// Complete: whoever finds it so may read it. By the process that makes it.
-    pub(crate) fn set_ready(&self) {
-        self.progress.store(Progress::Ready as u32, Release);
+    /// By the process that makes it. Whoever finds it ready may read it.
+    pub(crate) fn set(&self, progress: Progress) {
+        self.progress.store(progress as u32, Release);
     }
 
-    /// By the process that makes it.
-    pub(crate) fn give_up(&self) {
-        self.progress.store(Progress::GivenUp as u32, Release);
-    }
-
-    /// By the process that makes it, when it has freed the blocks.
-    pub(crate) fn refuse(&self) {
-        self.progress.store(Progress::Refused as u32, Release);
-    }
-
-    pub(crate) fn is_ready(&self) -> bool {
-        self.progress.load(Acquire) == Progress::Ready as u32
-    }
-
-    pub(crate) fn is_given_up(&self) -> bool {
-        self.progress.load(Acquire) == Progress::GivenUp as u32
+    pub(crate) fn is(&self, progress: Progress) -> bool {
+        self.progress.load(Acquire) == progress as u32
     }
 
     pub(crate) fn key(&self) -> Hash128 {

@@ -14,7 +14,7 @@ use crate::cache::entry::{Entry, EntryKind};
 use crate::cache::memory::{Arena, ArenaPtr, Locks};
 use crate::cache::payload::{CHUNK_OVERHEAD, chunk_header, data_of};
 use crate::cache::published::Pin;
-use crate::cache::rendition::{HEAD, Heads, RenditionHead, head_at};
+use crate::cache::rendition::{HEAD, Heads, Progress, RenditionHead, head_at};
 use crate::cache::store::Store;
 use crate::hash::Hash128;
 
@@ -42,16 +42,11 @@ pub struct Draft {
 }
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
-    /// Has the entry any rendition, or is one being made? Reads one word.
-    #[must_use]
-    pub fn has_renditions(&self, pin: &Pin) -> bool {
-        !self.entry(pin.entry().0).renditions().is_null()
-    }
-
     /// The first block of messages, if a pinned entry has a rendition of this key with any.
     #[must_use]
     pub fn rendition(&self, pin: &Pin, key: Hash128) -> Option<BlockPlace> {
-        let (_, head) = self.heads(self.entry(pin.entry().0)).find(|(_, head)| head.is_ready() && head.key() == key)?;
+        let (_, head) =
+            self.heads(self.entry(pin.entry().0)).find(|(_, head)| head.is(Progress::Ready) && head.key() == key)?;
         BlockPlace::of(head.first())
     }
 
@@ -83,7 +78,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let mut count = 0;
         for (place, head) in self.heads(entry) {
             count += 1;
-            if !head.is_given_up() && head.key() == key {
+            if !head.is(Progress::GivenUp) && head.key() == key {
                 return None;
             }
             if head.take_over() {
@@ -138,7 +133,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// change, and whoever holds the entry from before it would read that.
     pub fn publish_rendition(&self, draft: Draft) {
         if self.is_still_current(draft.index) {
-            self.head_at(draft.head).set_ready();
+            self.head_at(draft.head).set(Progress::Ready);
         } else {
             self.give_up_rendition(draft);
         }
@@ -150,12 +145,12 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let head = self.head_at(draft.head);
         self.free_blocks(self.entry(draft.index), head);
         head.begin_anew(head.key());
-        head.refuse();
+        head.set(Progress::Refused);
     }
 
     /// Gives it up. Touches one word, so it can be called from the clean-up of an error, before the pin is given back.
     pub fn give_up_rendition(&self, draft: Draft) {
-        self.head_at(draft.head).give_up();
+        self.head_at(draft.head).set(Progress::GivenUp);
     }
 
     /// Frees the renditions of an entry that this process has pinned, and nobody else; true if there were some. Else leaves them.
@@ -175,15 +170,18 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             self.put_in_front(entry, first, last);
             return false;
         }
-        let freed = self.free_list(first);
-        entry.bytes.fetch_sub(freed, Relaxed);
-        self.header().payload_bytes.fetch_sub(freed, Relaxed);
+        self.discharge(entry, self.free_list(first));
         true
     }
 
     /// Frees all renditions of an entry that is the caller's alone. Its bytes are left to the caller.
     pub(crate) fn free_renditions(&self, entry: &Entry) {
         self.free_list(entry.take_renditions());
+    }
+
+    fn discharge(&self, entry: &Entry, freed: u64) {
+        entry.bytes.fetch_sub(freed, Relaxed);
+        self.header().payload_bytes.fetch_sub(freed, Relaxed);
     }
 
     fn free_list(&self, first: ArenaPtr) -> u64 {
@@ -203,19 +201,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Frees the blocks of a rendition that this process makes.
     fn free_blocks(&self, entry: &Entry, head: &RenditionHead) {
         self.free_chain(head.first());
-        let freed = head.forget_blocks();
-        entry.bytes.fetch_sub(freed, Relaxed);
-        self.header().payload_bytes.fetch_sub(freed, Relaxed);
-    }
-
-    fn free_chain(&self, mut block: ArenaPtr) {
-        while !block.is_null() {
-            // SAFETY: a block of the chain, not freed yet.
-            let next = unsafe { chunk_header(self.arena.address(block)) }.next();
-            // SAFETY: allocated by `append_block`; the chain named it once; nobody reads it: the rendition was never ready, or is out of its list.
-            unsafe { self.arena.free(block) };
-            block = next;
-        }
+        self.discharge(entry, head.forget_blocks());
     }
 
     /// Puts a chain of heads, `first` to `last`, in front of an entry's list.

@@ -5,11 +5,10 @@
 //! |---|---|
 //! | `column_buffers` | reading a value from the buffers of a stored column |
 //! | `numeric` | the server's numeric, to text and back |
-//! | `jsonb` | the server's jsonb, to text and back |
+//! | `jsonb` | the server's jsonb as text |
 //! | `epoch` | the server's dates and timestamps, to Arrow's and back |
 //! | `decimal` | numeric text as Arrow decimal or float |
 //! | `wire` | rows as messages of the protocol |
-//! | `short_text` | intervals, addresses and ranges as text |
 //! | `options` | the options of an export |
 //! | `profile` | those options that decide an export's schema |
 //! | `undeliverable` | values that Arrow cannot hold |
@@ -23,6 +22,5 @@ pub mod jsonb;
 pub mod numeric;
 pub mod options;
 pub mod profile;
-pub mod short_text;
 pub mod undeliverable;
 pub mod wire;

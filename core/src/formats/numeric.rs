@@ -42,7 +42,7 @@ pub fn text_bound(body: &[u8]) -> usize {
     match word(body, 0) {
         Some(header) if header & SIGN_MASK != SHORT && header & SIGN_MASK != SPECIAL => {
             let weight = word(body, 2).map_or(0, |weight| i32::from(weight.cast_signed()));
-            longest_text(weight, usize::from(header & LONG_SCALE_MASK)).max(SHORT_TEXT)
+            longest_text(weight, usize::from(header & LONG_SCALE_MASK))
         }
         _ => LONGEST_SHORT,
     }
@@ -82,9 +82,6 @@ pub fn to_text(body: &[u8], out: &mut Vec<u8>) -> bool {
         out.extend_from_slice(text);
         return true;
     }
-    if print_small(header, body, out) {
-        return true;
-    }
     let start = out.len();
     let printed = parts(header, body).is_some_and(|parts| print(&parts, out).is_some());
     if !printed {
@@ -107,20 +104,12 @@ pub fn from_text(text: &[u8], out: &mut Vec<u8>) -> bool {
         push_word(out, header);
         return true;
     }
-    if parse_small(text, out) {
-        return true;
-    }
     let start = out.len();
     let parsed = parse(text, out).is_some();
     if !parsed {
         out.truncate(start);
     }
     parsed
-}
-
-/// Is `body` a number, rather than NaN or an infinity?
-pub fn is_finite(body: &[u8]) -> bool {
-    word(body, 0).is_some_and(|header| header & SIGN_MASK != SPECIAL)
 }
 
 pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u16> {
@@ -184,21 +173,11 @@ fn trailing_zeros(digit: u16) -> usize {
     }
 }
 
-/// Bytes that the text of most values fits into, whatever its weight and scale.
-const SHORT_TEXT: usize = 64;
-
 fn print(parts: &Parts<'_>, out: &mut Vec<u8>) -> Option<()> {
-    let longest = longest_text(parts.weight, parts.scale);
-    if longest <= SHORT_TEXT {
-        let mut text = [0; SHORT_TEXT];
-        let length = print_into(parts, &mut text)?;
-        out.extend_from_slice(&text[..length]);
-    } else {
-        let start = out.len();
-        out.resize(start + longest, 0);
-        let length = print_into(parts, &mut out[start..])?;
-        out.truncate(start + length);
-    }
+    let start = out.len();
+    out.resize(start + longest_text(parts.weight, parts.scale), 0);
+    let length = print_into(parts, &mut out[start..])?;
+    out.truncate(start + length);
     Some(())
 }
 
@@ -223,7 +202,10 @@ fn print_into(parts: &Parts<'_>, out: &mut [u8]) -> Option<usize> {
     } else {
         let first = digit(0)?;
         let leading = usize::from(first < 10) + usize::from(first < 100) + usize::from(first < 1000);
-        out[end..end + GROUP - leading].copy_from_slice(&decimal(first)[leading..]);
+        // Writing a whole group, and the next one over what is too much, is quicker than copying the exact number of
+        // bytes.
+        let shown = u32::from_le_bytes(decimal(first)) >> (8 * leading);
+        out[end..end + GROUP].copy_from_slice(&shown.to_le_bytes());
         end += GROUP - leading;
         for position in 1..=parts.weight {
             out[end..end + GROUP].copy_from_slice(&decimal(digit(position)?));
@@ -334,97 +316,4 @@ fn push_groups(decimals: &[u8], out: &mut Vec<u8>, end: &mut usize) -> Option<()
 /// The number that four decimals stand for.
 fn group(decimals: [u8; GROUP]) -> Option<u16> {
     decimals.iter().try_fold(0u16, |value, &byte| byte.is_ascii_digit().then(|| value * 10 + u16::from(byte - b'0')))
-}
-
-/// Most decimals on either side of the point that `print_small` and `parse_small` take: two digits of base 10000.
-const SMALL: usize = 2 * GROUP;
-
-/// Prints a body with a short header and up to eight decimals on either side of the point. False, with nothing printed, for any other.
-fn print_small(header: u16, body: &[u8], out: &mut Vec<u8>) -> bool {
-    let Some(parts) = (header & SIGN_MASK == SHORT && body.len() <= 2 + SMALL).then(|| parts(header, body)).flatten()
-    else {
-        return false;
-    };
-    // The digits end within eight decimals behind the point, too, since the scale hides none of them.
-    if !(-2..=1).contains(&parts.weight) || parts.scale > SMALL {
-        return false;
-    }
-    let mut digits = [0; 4];
-    let first = (1 - parts.weight) as usize;
-    for (digit, bytes) in digits[first..].iter_mut().zip(parts.digits.as_chunks::<2>().0) {
-        *digit = u16::from_le_bytes(*bytes);
-    }
-    if digits.iter().any(|&digit| digit > 9999) {
-        return false;
-    }
-    let eight = |high: u16, low: u16| {
-        let (high, low) = (u32::from_le_bytes(decimal(high)), u32::from_le_bytes(decimal(low)));
-        u64::from(high) | u64::from(low) << 32
-    };
-    if parts.negative {
-        out.push(b'-');
-    }
-    // Appending whole words and cutting them to length is quicker than copying the exact number of bytes.
-    let whole = eight(digits[0], digits[1]);
-    let leading = ((whole ^ u64::from_le_bytes([b'0'; SMALL])).trailing_zeros() as usize / 8).min(SMALL - 1);
-    let end = out.len() + SMALL - leading;
-    out.extend_from_slice(&(whole >> (8 * leading)).to_le_bytes());
-    out.truncate(end);
-    if parts.scale > 0 {
-        out.push(b'.');
-        out.extend_from_slice(&eight(digits[2], digits[3]).to_le_bytes());
-        out.truncate(end + 1 + parts.scale);
-    }
-    true
-}
-
-/// Reads a number with up to eight decimals on either side of the point. False, with nothing appended, for any other text.
-fn parse_small(text: &[u8], out: &mut Vec<u8>) -> bool {
-    let (negative, magnitude) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        _ => (false, text),
-    };
-    if magnitude.len() > SMALL + 1 + SMALL {
-        return false;
-    }
-    let mut whole = 0;
-    let mut value = 0u64;
-    let mut point = None;
-    for (at, &byte) in magnitude.iter().enumerate() {
-        match byte {
-            b'0'..=b'9' => value = value * 10 + u64::from(byte - b'0'),
-            b'.' if point.is_none() => {
-                point = Some(at);
-                whole = value;
-                value = 0;
-            }
-            _ => return false,
-        }
-    }
-    let (decimals, scale, fraction) = match point {
-        Some(at) => (at, magnitude.len() - at - 1, value),
-        None => {
-            whole = value;
-            (magnitude.len(), 0, 0)
-        }
-    };
-    let is_plain = (1..=SMALL).contains(&decimals) && scale <= SMALL && (scale > 0) == point.is_some();
-    if !is_plain || (decimals > 1 && magnitude[0] == b'0') {
-        return false;
-    }
-    const TENS: [u64; SMALL + 1] = [100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1000, 100, 10, 1];
-    let fraction = fraction * TENS[scale];
-    let digits = [whole / 10_000, whole % 10_000, fraction / 10_000, fraction % 10_000].map(|digit| digit as u16);
-    let Some(first) = digits.iter().position(|&digit| digit != 0) else {
-        if !negative {
-            push_header(out, false, scale, 0);
-        }
-        return !negative;
-    };
-    let last = digits.iter().rposition(|&digit| digit != 0).unwrap_or(first);
-    push_header(out, negative, scale, 1 - first as i32);
-    for &digit in &digits[first..=last] {
-        push_word(out, digit);
-    }
-    true
 }

@@ -1,37 +1,12 @@
-//! Columns and values that cannot be delivered as Arrow, and the option that helps. Pure values: nothing here is shared.
+//! Values that cannot be delivered as Arrow, and the option that helps. Pure values: nothing here is shared.
 
 use std::fmt;
 
-use crate::formats::decimal::{MAX_PRECISION, Misfit};
+use crate::formats::decimal::Misfit;
 use crate::room::OutOfMemory;
 
 /// Characters of a value that an error shows.
 const SHOWN: usize = 60;
-
-/// Why a column cannot be delivered under the options given.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum UndeliverableType {
-    /// A numeric has this number of digits, more than a decimal holds.
-    Precision(u32),
-}
-
-impl UndeliverableType {
-    /// Name and value of the option that helps.
-    #[must_use]
-    pub const fn remedy(&self) -> (&'static str, &'static str) {
-        match self {
-            Self::Precision(_) => ("numeric", "text"),
-        }
-    }
-}
-
-impl fmt::Display for UndeliverableType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Precision(digits) => write!(f, "a numeric has {digits} digits, a decimal at most {MAX_PRECISION}"),
-        }
-    }
-}
 
 /// A value that its column's Arrow type cannot hold.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,7 +3,9 @@
 //! The syntax is that of pg_hint_plan, so hints for both can stand in one comment: words, each with a parenthesis or without one. Words that
 //! are not ours are passed over. A hint that does not parse has no effect: a hint can make a statement quicker or slower, but never fail.
 
-use crate::sql_text::lexer::{comment_end, is_ident_part, is_ident_start, is_space, line_end, quoted_identifier_end};
+use crate::sql_text::lexer::{
+    comment_end, end_of, is_ident_part, is_ident_start, is_space, line_end, quoted_identifier_end,
+};
 
 /// What a statement's author asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -225,20 +227,17 @@ fn milliseconds(value: &[u8]) -> Option<u32> {
 }
 
 fn skip_space(text: &[u8], at: usize) -> usize {
-    text[at..].iter().position(|&byte| !is_space(byte)).map_or(text.len(), |found| at + found)
+    end_of(text, at, is_space)
 }
 
 /// The word that begins at `at`.
 fn word_at(text: &[u8], at: usize) -> &[u8] {
-    let length = text[at..].iter().position(|&byte| !is_ident_part(byte)).unwrap_or(text.len() - at);
-    &text[at..at + length]
+    &text[at..end_of(text, at, is_ident_part)]
 }
 
 /// As `word_at`, with dashes as parts of the word.
 fn dashed_word_at(text: &[u8], at: usize) -> &[u8] {
-    let is_part = |byte: u8| is_ident_part(byte) || byte == b'-';
-    let length = text[at..].iter().position(|&byte| !is_part(byte)).unwrap_or(text.len() - at);
-    &text[at..at + length]
+    &text[at..end_of(text, at, |byte| is_ident_part(byte) || byte == b'-')]
 }
 
 fn is_one_of(word: &[u8], wanted: &[&[u8]]) -> bool {

@@ -1,6 +1,6 @@
 //! The statement inside a statement: the query of EXPLAIN, PREPARE, DECLARE CURSOR and COPY. Pure functions: nothing here is shared.
 
-use crate::sql_text::lexer::{is_ident_part, is_ident_start, quoted_identifier_end};
+use crate::sql_text::lexer::{end_of, is_ident_part, is_ident_start, quoted_identifier_end};
 
 /// The query inside a normal text (see `normalize`): the text without a leading `explain …`, `prepare name … as` or
 /// `declare name … cursor … for`, or what stands between the parentheses of `copy (…) to …`. Returns the text itself when it begins with
@@ -99,9 +99,7 @@ impl<'a> Words<'a> {
     }
 
     fn skip_space(&mut self) {
-        while self.text.get(self.at) == Some(&b' ') {
-            self.at += 1;
-        }
+        self.at = end_of(self.text, self.at, |byte| byte == b' ');
     }
 
     /// The next byte that is no space, without passing it.
@@ -118,9 +116,9 @@ impl<'a> Words<'a> {
         if !is_ident_start(*rest.first()?) {
             return None;
         }
-        let length = rest.iter().position(|&b| !is_ident_part(b)).unwrap_or(rest.len());
-        self.at += length;
-        Some(&rest[..length])
+        let word = &rest[..end_of(rest, 0, is_ident_part)];
+        self.at += word.len();
+        Some(word)
     }
 
     fn accept(&mut self, wanted: &[u8]) -> bool {

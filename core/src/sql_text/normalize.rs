@@ -1,9 +1,6 @@
 //! Normal SQL text, for the key. Pure functions: nothing here is shared.
 
-use crate::sql_text::lexer::{
-    BITS, IDENTIFIER, Quoting, STRING, comment_end, continuation, dollar_delimiter, is_ident_part, is_ident_start,
-    is_space, line_end, quote_end,
-};
+use crate::sql_text::lexer::{Lexeme, Quoting, continuation, is_space, lexeme, quote_end};
 
 /// Clears `out` and puts the normal text of `sql` there. While it is written, it is never longer than `sql`.
 ///
@@ -31,26 +28,19 @@ struct Normalizer<'a> {
 
 impl Normalizer<'_> {
     fn run(mut self) {
-        while let Some(&byte) = self.sql.get(self.at) {
-            match byte {
-                _ if is_space(byte) => {
+        while self.at < self.sql.len() {
+            match lexeme(self.sql, self.at, self.plain_escapes) {
+                Lexeme::Gap(end) => {
                     self.gap = true;
-                    self.at += 1;
+                    self.at = end;
                 }
-                b'-' if self.next_is(1, b'-') => {
-                    self.at = line_end(self.sql, self.at);
-                    self.gap = true;
+                Lexeme::Plain(end) => self.emit_to(end),
+                Lexeme::Quoted(prefix, quoting) => {
+                    self.emit_to(self.at + prefix);
+                    self.quoted(quoting);
                 }
-                b'/' if self.next_is(1, b'*') => self.comment(),
-                b'\'' => self.quoted(0, self.plain_string()),
-                b'"' => self.quoted(0, IDENTIFIER),
-                b'$' => self.dollar(),
-                b'0'..=b'9' => self.number(),
-                _ if is_ident_start(byte) => self.word(),
-                _ => {
-                    self.emit(byte);
-                    self.at += 1;
-                }
+                Lexeme::Dollar(end) => self.copy_to(end),
+                Lexeme::Unfinished => self.copy_to(self.sql.len()),
             }
         }
         while self.out.len() > self.protected && self.out.last().is_some_and(|&b| b == b';' || is_space(b)) {
@@ -58,22 +48,13 @@ impl Normalizer<'_> {
         }
     }
 
-    fn next_is(&self, offset: usize, byte: u8) -> bool {
-        self.sql.get(self.at + offset) == Some(&byte)
-    }
-
-    fn plain_string(&self) -> Quoting {
-        Quoting { escapes: self.plain_escapes, ..STRING }
-    }
-
-    fn emit(&mut self, byte: u8) {
-        if self.gap {
-            self.gap = false;
-            if !self.out.is_empty() {
-                self.out.push(b' ');
-            }
+    /// Writes what stands before `end` in lower case.
+    fn emit_to(&mut self, end: usize) {
+        if self.at < end && std::mem::take(&mut self.gap) && !self.out.is_empty() {
+            self.out.push(b' ');
         }
-        self.out.push(byte.to_ascii_lowercase());
+        self.out.extend(self.sql[self.at..end].iter().map(u8::to_ascii_lowercase));
+        self.at = end;
     }
 
     /// Copies `self.at..end` as it stands and protects it from trimming.
@@ -87,22 +68,8 @@ impl Normalizer<'_> {
         self.at = end;
     }
 
-    fn comment(&mut self) {
-        match comment_end(self.sql, self.at) {
-            Some(end) => {
-                self.at = end;
-                self.gap = true;
-            }
-            None => self.copy_to(self.sql.len()),
-        }
-    }
-
-    /// A quoted construct whose opening mark stands `prefix` bytes ahead; the prefix is written in lower case.
-    fn quoted(&mut self, prefix: usize, quoting: Quoting) {
-        for _ in 0..prefix {
-            self.emit(self.sql[self.at]);
-            self.at += 1;
-        }
+    /// A quoted construct, from its opening mark on.
+    fn quoted(&mut self, quoting: Quoting) {
         loop {
             let end = quote_end(self.sql, self.at + 1, quoting);
             self.copy_to(end);
@@ -115,58 +82,4 @@ impl Normalizer<'_> {
             }
         }
     }
-
-    fn dollar(&mut self) {
-        if let Some(length) = dollar_delimiter(&self.sql[self.at..]) {
-            let (delimiter, body) = self.sql[self.at..].split_at(length);
-            let end = find(body, delimiter).map_or(self.sql.len(), |found| self.at + length + found + length);
-            self.copy_to(end);
-            return;
-        }
-        self.emit(b'$');
-        self.at += 1;
-        while self.sql.get(self.at).is_some_and(u8::is_ascii_digit) {
-            self.emit(self.sql[self.at]);
-            self.at += 1;
-        }
-    }
-
-    /// Digits and the letters that follow them directly, which begin no quote: `1e'x'` is a number, junk, and a plain string.
-    fn number(&mut self) {
-        while self.sql.get(self.at).is_some_and(u8::is_ascii_digit) {
-            self.emit(self.sql[self.at]);
-            self.at += 1;
-        }
-        if self.sql.get(self.at).is_some_and(|&b| is_ident_start(b)) {
-            self.ident();
-        }
-    }
-
-    fn word(&mut self) {
-        let quote_follows = self.next_is(1, b'\'');
-        match self.sql[self.at] {
-            b'e' | b'E' if quote_follows => self.quoted(1, Quoting { escapes: true, ..STRING }),
-            b'b' | b'B' | b'x' | b'X' if quote_follows => self.quoted(1, BITS),
-            // The lexer reads N'..' as the word n and a plain string.
-            b'n' | b'N' if quote_follows => self.quoted(1, self.plain_string()),
-            b'u' | b'U' if self.next_is(1, b'&') && self.next_is(2, b'\'') => {
-                self.quoted(2, STRING);
-            }
-            b'u' | b'U' if self.next_is(1, b'&') && self.next_is(2, b'"') => {
-                self.quoted(2, IDENTIFIER);
-            }
-            _ => self.ident(),
-        }
-    }
-
-    fn ident(&mut self) {
-        while let Some(&byte) = self.sql.get(self.at).filter(|&&b| is_ident_part(b)) {
-            self.emit(byte);
-            self.at += 1;
-        }
-    }
-}
-
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
 }

@@ -1,9 +1,6 @@
 //! Where a statement begins in a text of several, with the comments before it. Pure functions: nothing here is shared.
 
-use crate::sql_text::lexer::{
-    BITS, IDENTIFIER, Quoting, STRING, comment_end, continuation, dollar_delimiter, is_ident_part, is_ident_start,
-    is_space, line_end, quote_end,
-};
+use crate::sql_text::lexer::{Lexeme, Quoting, continuation, lexeme, quote_end};
 
 /// Where the statement begins that holds the word at `word`: behind the semicolon before it, or at 0. PostgreSQL 18 says of a statement where
 /// its first word stands, and of a query inside another statement where that of the query does; versions before say what this returns.
@@ -25,38 +22,16 @@ pub fn statement_start(sql: &[u8], word: usize, standard_conforming_strings: boo
     }
     let (mut at, mut start) = (0, 0);
     while let Some(&byte) = before.get(at) {
-        at = token_end(before, at, !standard_conforming_strings);
+        at = match lexeme(before, at, !standard_conforming_strings) {
+            Lexeme::Gap(end) | Lexeme::Dollar(end) | Lexeme::Plain(end) => end,
+            Lexeme::Quoted(prefix, quoting) => quoted_end(before, at + prefix, quoting),
+            Lexeme::Unfinished => before.len(),
+        };
         if byte == b';' {
             start = at;
         }
     }
     start
-}
-
-/// End of the token, comment or white space that begins at `at`; the end of the text if it does not end.
-fn token_end(sql: &[u8], at: usize, plain_escapes: bool) -> usize {
-    let plain = Quoting { escapes: plain_escapes, ..STRING };
-    let next = |offset: usize| sql.get(at + offset).copied();
-    let quote_follows = next(1) == Some(b'\'');
-    match sql[at] {
-        b'-' if next(1) == Some(b'-') => line_end(sql, at),
-        b'/' if next(1) == Some(b'*') => comment_end(sql, at).unwrap_or(sql.len()),
-        b'\'' => quoted_end(sql, at, plain),
-        b'"' => quoted_end(sql, at, IDENTIFIER),
-        b'$' => dollar_delimiter(&sql[at..]).map_or(at + 1, |length| {
-            let (delimiter, body) = sql[at..].split_at(length);
-            let end = body.windows(length).position(|window| window == delimiter);
-            end.map_or(sql.len(), |end| at + length + end + length)
-        }),
-        b'e' | b'E' if quote_follows => quoted_end(sql, at + 1, Quoting { escapes: true, ..STRING }),
-        b'b' | b'B' | b'x' | b'X' if quote_follows => quoted_end(sql, at + 1, BITS),
-        b'n' | b'N' if quote_follows => quoted_end(sql, at + 1, plain),
-        b'u' | b'U' if next(1) == Some(b'&') && next(2) == Some(b'\'') => quoted_end(sql, at + 2, STRING),
-        b'u' | b'U' if next(1) == Some(b'&') && next(2) == Some(b'"') => quoted_end(sql, at + 2, IDENTIFIER),
-        byte if is_ident_start(byte) || byte.is_ascii_digit() => end_of(sql, at, is_ident_part),
-        byte if is_space(byte) => end_of(sql, at, is_space),
-        _ => at + 1,
-    }
 }
 
 /// End of the quoted construct whose mark stands at `mark`, with all parts of a string in parts.
@@ -68,10 +43,6 @@ fn quoted_end(sql: &[u8], mut mark: usize, quoting: Quoting) -> usize {
             None => return end,
         }
     }
-}
-
-fn end_of(sql: &[u8], at: usize, belongs: fn(u8) -> bool) -> usize {
-    sql[at..].iter().position(|byte| !belongs(*byte)).map_or(sql.len(), |length| at + length)
 }
 
 #[cfg(test)]

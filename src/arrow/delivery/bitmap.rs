@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use arrow_buffer::bit_chunk_iterator::{BitChunks, UnalignedBitChunk};
 use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
 
 /// A bitmap in the making.
@@ -52,17 +53,7 @@ impl Bits {
 
 /// How many of these bits are not set.
 pub fn zeroes(bitmap: &[u8], start: usize, length: usize) -> usize {
-    let mut ones = 0;
-    let mut at = start;
-    let end = start + length;
-    while at < end {
-        // Byte by byte; the first and the last may be used in part.
-        let bits = (8 - at % 8).min(end - at);
-        let byte = bitmap[at / 8] >> (at % 8) & (0xFF >> (8 - bits));
-        ones += byte.count_ones() as usize;
-        at += bits;
-    }
-    length - ones
+    length - UnalignedBitChunk::new(bitmap, start, length).count_ones()
 }
 
 /// Some of the bits as a bitmap of their own, in which no bit is set behind them: the bytes themselves where they are that, else a copy.
@@ -71,19 +62,16 @@ pub fn zeroes(bitmap: &[u8], start: usize, length: usize) -> usize {
 /// There is no memory.
 pub fn part(bitmap: &[u8], start: usize, length: usize) -> Result<Cow<'_, [u8]>, OutOfMemory> {
     let bytes = &bitmap[start / 8..(start + length).div_ceil(8)];
-    let shift = start % 8;
     // The bits of the last byte that belong to the part.
     let of_last = 0xFF >> (length.next_multiple_of(8) - length);
-    if shift == 0 && bytes.last().is_none_or(|last| last & !of_last == 0) {
+    if start.is_multiple_of(8) && bytes.last().is_none_or(|last| last & !of_last == 0) {
         return Ok(Cow::Borrowed(bytes));
     }
-    let mut moved = Vec::with_room(length.div_ceil(8))?;
-    for index in 0..length.div_ceil(8) {
-        let above = if shift == 0 { None } else { bytes.get(index + 1) };
-        moved.add(bytes[index] >> shift | above.map_or(0, |next| next << (8 - shift)))?;
+    let words = BitChunks::new(bitmap, start, length);
+    let mut moved = Vec::with_room(length.div_ceil(8) + size_of::<u64>())?;
+    for word in words.iter_padded() {
+        moved.add_all(&word.to_le_bytes())?;
     }
-    if let Some(last) = moved.last_mut() {
-        *last &= of_last;
-    }
+    moved.truncate(length.div_ceil(8));
     Ok(Cow::Owned(moved))
 }

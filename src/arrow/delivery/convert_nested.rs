@@ -7,12 +7,12 @@ use arrow_cache_core::{OutOfMemory, Reason, Room, RoomyVec, Unrepresentable, Why
 use pgrx::pg_sys;
 
 use super::array::{Array, Values};
-use super::array_elements::{ElementLayout, FlatArray};
 use super::bitmap::Bits;
 use super::convert_scalar::Leaf;
 use super::delivery_type::{Child, DeliveryType};
 use super::text_output::LabelSource;
 use crate::arrow::column::Column;
+use crate::pg::array::{self, ElementType};
 use crate::pg::row::{Row, Value};
 use crate::pg::row_type::RowType;
 use crate::pg::varlena::Varlena;
@@ -71,10 +71,7 @@ impl Converter {
         let Some(value) = value else { return Ok(self.append_null()?) };
         match &mut self.builder {
             ArrayBuilder::Leaf(leaf) => leaf.append(value)?,
-            ArrayBuilder::List(list) => {
-                // SAFETY: the value is one of the column, whose type is that of arrays with such elements.
-                list.append(unsafe { FlatArray::of(value, list.layout) })?;
-            }
+            ArrayBuilder::List(list) => list.append(value)?,
             ArrayBuilder::Struct(row) => row.append(value)?,
         }
         Ok(self.validity.add(true)?)
@@ -89,24 +86,12 @@ impl Converter {
             self.append_null()?;
             return Ok(true);
         }
-        let appended = match &mut self.builder {
-            ArrayBuilder::Leaf(leaf) => leaf.append_stored(stored, row)?,
-            ArrayBuilder::List(list) if list.reads_in_place => {
-                // SAFETY: what is stored of an array is the body of a flat one.
-                list.append(unsafe { FlatArray::of_body(stored.bytes(row), list.layout) })?;
-                true
-            }
-            ArrayBuilder::List(_) | ArrayBuilder::Struct(_) => false,
-        };
+        let ArrayBuilder::Leaf(leaf) = &mut self.builder else { return Ok(false) };
+        let appended = leaf.append_stored(stored, row)?;
         if appended {
             self.validity.add(true)?;
         }
         Ok(appended)
-    }
-
-    /// May values of types of variable length that are appended lie anywhere in memory?
-    fn reads_in_place(&self) -> bool {
-        matches!(&self.builder, ArrayBuilder::Leaf(leaf) if leaf.reads_in_place())
     }
 
     /// Appends NULL.
@@ -147,11 +132,9 @@ impl Converter {
 
 /// Arrays in the making.
 struct List {
-    layout: ElementLayout,
+    elements_of: ElementType,
     /// A vector type: its lower bound is 0 and does not show in its text.
     is_vector: bool,
-    /// May arrays lie anywhere in memory?
-    reads_in_place: bool,
     converter: Converter,
     /// End of each array, behind a zero.
     ends: Vec<u8>,
@@ -161,46 +144,39 @@ struct List {
 
 impl List {
     fn new(column: &Column, child: &Child, labels: &LabelSource) -> Result<Self, Reason> {
-        let converter = Converter::new(&child.column, &child.delivered, labels)?;
         Ok(Self {
-            layout: ElementLayout::of(child.column.type_oid),
+            elements_of: ElementType::of(child.column.type_oid),
             is_vector: matches!(column.base_type, pg_sys::INT2VECTOROID | pg_sys::OIDVECTOROID),
-            reads_in_place: converter.reads_in_place(),
-            converter,
+            converter: Converter::new(&child.column, &child.delivered, labels)?,
             ends: vec![0; size_of::<i32>()],
             elements: 0,
         })
     }
 
-    fn append(&mut self, array: FlatArray<'_>) -> Result<(), Unrepresentable> {
+    fn append(&mut self, value: Value<'_>) -> Result<(), Unrepresentable> {
+        // SAFETY: the value is one of the column, whose type is that of arrays with such elements.
+        let array = unsafe { array::Array::of(value) };
         let (count, bound) = match array.dimensions() {
-            0 => (0, 1),
-            1 => {
-                let (size, bound) = array.dimension(0);
-                (size, if self.is_vector { 1 } else { bound })
-            }
+            [] => (0, 1),
+            [(size, bound)] => (*size, if self.is_vector { 1 } else { *bound }),
             _ => (0, 0),
         };
         if bound != 1 {
-            return Err(Unrepresentable::new(Why::ArrayBounds, bounds(array).as_bytes()));
+            return Err(Unrepresentable::new(Why::ArrayBounds, bounds(array.dimensions()).as_bytes()));
         }
         let end = self.elements.checked_add(count);
         self.elements = end.ok_or_else(|| Unrepresentable::new(Why::TooLarge, b""))?;
         self.ends.add_all(&self.elements.to_le_bytes())?;
-        if count > 0 {
-            self.converter.reserve(count as usize)?;
-            for element in array.elements() {
-                self.converter.append(element)?;
-            }
-        }
-        Ok(())
+        self.converter.reserve(count as usize)?;
+        // SAFETY: as above.
+        unsafe { array.elements(self.elements_of) }.try_for_each(|element| self.converter.append(element))
     }
 }
 
 /// The bounds of an array as PostgreSQL prints them: `[0:2][1:1]`.
-fn bounds(array: FlatArray<'_>) -> String {
-    let one = |(size, lower): (i32, i32)| format!("[{lower}:{}]", i64::from(lower) + i64::from(size) - 1);
-    (0..array.dimensions()).map(|number| one(array.dimension(number))).collect()
+fn bounds(dimensions: &[(i32, i32)]) -> String {
+    let one = |&(size, lower): &(i32, i32)| format!("[{lower}:{}]", i64::from(lower) + i64::from(size) - 1);
+    dimensions.iter().map(one).collect()
 }
 
 /// Rows in the making.

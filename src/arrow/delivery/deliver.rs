@@ -5,6 +5,7 @@
 //! so that every session gets the same bytes.
 
 use std::borrow::Cow;
+use std::hash::Hash;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -78,7 +79,7 @@ impl Delivery {
             .map(|index| {
                 let column = columns[index];
                 let delivered = DeliveryType::of_column(&column, &options.profile, &mut budget)
-                    .map_err(|error| CacheError::UndeliverableColumn { column: names[index].clone(), error })?;
+                    .map_err(|digits| CacheError::UndeliverableColumn { column: names[index].clone(), digits })?;
                 Ok(Wanted { index, column, delivered, name: names[index].clone() })
             })
             .collect::<Result<Vec<_>, CacheError>>()?;
@@ -115,9 +116,7 @@ impl Delivery {
     /// Do stored batches go out byte for byte?
     pub fn is_verbatim(&self) -> bool {
         let in_order = self.wanted.iter().enumerate().all(|(position, wanted)| wanted.index == position);
-        in_order
-            && self.wanted.len() == self.stored.len()
-            && self.wanted.iter().all(|wanted| wanted.delivered.is_stored())
+        in_order && self.wanted.len() == self.stored.len() && self.converts_nothing()
     }
 
     /// Are all columns delivered as they are stored?
@@ -127,10 +126,9 @@ impl Delivery {
 
     /// Adds what decides on the bytes that are delivered, beside the stored ones. False if something else decides, too.
     pub fn add_facts(&self, facts: &mut HashBuffer) -> bool {
-        facts.u64(self.wanted.len() as u64);
         self.wanted.iter().all(|wanted| {
-            facts.u64(wanted.index as u64);
-            facts::add(&wanted.column, &wanted.delivered, facts)
+            (wanted.index, wanted.column, &wanted.delivered).hash(facts);
+            facts::are_all(&wanted.column, &wanted.delivered)
         })
     }
 

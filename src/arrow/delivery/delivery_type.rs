@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_cache_core::formats::decimal::MAX_PRECISION;
-use arrow_cache_core::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile, UndeliverableType};
+use arrow_cache_core::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field, FieldRef, Fields, IntervalUnit, TimeUnit};
 use pgrx::pg_sys;
@@ -21,7 +21,7 @@ const PLAIN_DECIMAL: (u8, u8) = (MAX_PRECISION, 9);
 const TYPMOD_OFFSET: i32 = 4;
 
 /// How the values of a column, of an array's elements or of a row's attribute are delivered.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub enum DeliveryType {
     /// As they are stored, in this Arrow type.
     Stored(DataType),
@@ -49,7 +49,7 @@ pub enum DeliveryType {
 }
 
 /// A part of a value: an array's element, or one attribute of a row.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub struct Child {
     /// Number of the attribute in its row type, from 0; dropped ones count.
     pub place: usize,
@@ -80,7 +80,8 @@ impl PartBudget {
 
 /// Why there is no delivery type.
 enum Stop {
-    Error(UndeliverableType),
+    /// A numeric has this number of digits, more than a decimal holds.
+    Precision(u32),
     NoBudget,
 }
 
@@ -88,12 +89,12 @@ impl DeliveryType {
     /// How a column is delivered. Its parts are taken from the result's budget.
     ///
     /// # Errors
-    /// `Precision` when decimals are asked for and a numeric of the column has too many digits.
-    pub fn of_column(column: &Column, profile: &Profile, budget: &mut PartBudget) -> Result<Self, UndeliverableType> {
+    /// The digits of a numeric of the column that decimals are asked for, and which has too many.
+    pub fn of_column(column: &Column, profile: &Profile, budget: &mut PartBudget) -> Result<Self, u32> {
         let before = *budget;
         match Self::at_depth(column, profile, budget, 0) {
             Ok(delivered) => Ok(delivered),
-            Err(Stop::Error(error)) => Err(error),
+            Err(Stop::Precision(digits)) => Err(digits),
             Err(Stop::NoBudget) => {
                 *budget = before;
                 Ok(Self::Text)
@@ -103,13 +104,11 @@ impl DeliveryType {
 
     fn at_depth(column: &Column, profile: &Profile, budget: &mut PartBudget, depth: u32) -> Result<Self, Stop> {
         match column.kind {
-            Kind::Numeric => of_numeric(column.base_typmod, profile).map_err(Stop::Error),
+            Kind::Numeric => of_numeric(column.base_typmod, profile),
             Kind::Timestamp | Kind::TimestampTz if profile.on_unrepresentable == OnUnrepresentable::Text => {
                 Ok(Self::Text)
             }
-            Kind::FlatVarlena | Kind::FlatFixed | Kind::FlatCString | Kind::Record => {
-                of_flat(column, profile, budget, depth)
-            }
+            Kind::FlatVarlena | Kind::FlatFixed | Kind::FlatCString => of_flat(column, profile, budget, depth),
             _ => Ok(Self::Stored(column.storage_type())),
         }
     }
@@ -179,7 +178,7 @@ fn extension_name(type_oid: pg_sys::Oid) -> Option<&'static str> {
     }
 }
 
-fn of_numeric(typmod: i32, profile: &Profile) -> Result<DeliveryType, UndeliverableType> {
+fn of_numeric(typmod: i32, profile: &Profile) -> Result<DeliveryType, Stop> {
     if profile.on_unrepresentable == OnUnrepresentable::Text {
         return Ok(DeliveryType::Stored(DataType::Utf8));
     }
@@ -194,7 +193,7 @@ fn of_numeric(typmod: i32, profile: &Profile) -> Result<DeliveryType, Undelivera
 }
 
 /// Precision and scale of the decimal that holds every finite number of a numeric type.
-fn decimal_of(typmod: i32) -> Result<(u8, u8), UndeliverableType> {
+fn decimal_of(typmod: i32) -> Result<(u8, u8), Stop> {
     if typmod < TYPMOD_OFFSET {
         return Ok(PLAIN_DECIMAL);
     }
@@ -205,7 +204,7 @@ fn decimal_of(typmod: i32) -> Result<(u8, u8), UndeliverableType> {
     let digits = if scale < 0 { precision - scale } else { precision.max(scale) };
     match u8::try_from(digits) {
         Ok(digits) if digits <= MAX_PRECISION => Ok((digits, scale.max(0) as u8)),
-        _ => Err(UndeliverableType::Precision(digits.unsigned_abs())),
+        _ => Err(Stop::Precision(digits.unsigned_abs())),
     }
 }
 

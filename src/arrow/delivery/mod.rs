@@ -5,7 +5,6 @@
 //! deliveries of an entry are the same bytes.
 
 pub mod array;
-mod array_elements;
 mod bitmap;
 pub mod compress;
 mod convert_nested;

@@ -55,14 +55,9 @@ fn utf8(text: &CStr) -> &[u8] {
 /// The labels of some enums, by their types.
 type LabelsByEnum = Rc<[(pg_sys::Oid, CatalogLabels)]>;
 
-/// Where the labels of enums come from.
-#[derive(Clone)]
-pub enum LabelSource {
-    /// The type's output function, which remembers them in this backend.
-    Remembered,
-    /// The catalog as it was when these were read: for what others get, too. In a database in UTF-8.
-    Catalog(LabelsByEnum),
-}
+/// Labels as the catalog had them when they were read: for what others get, too, in a database in UTF-8. Without them
+/// the output functions give labels, which this backend remembers.
+pub type LabelSource = Option<LabelsByEnum>;
 
 /// The labels of an enum.
 pub struct Labels {
@@ -74,12 +69,10 @@ pub struct Labels {
 impl Labels {
     /// The labels of this enum. As for `OutputFunction::new`.
     pub fn new(type_oid: pg_sys::Oid, source: &LabelSource) -> Self {
-        let read = match source {
-            LabelSource::Catalog(read) => {
-                read.iter().position(|(of, _)| *of == type_oid).map(|place| (Rc::clone(read), place))
-            }
-            LabelSource::Remembered => None,
-        };
+        let read = source.as_ref().and_then(|read| {
+            let place = read.iter().position(|(of, _)| *of == type_oid)?;
+            Some((Rc::clone(read), place))
+        });
         let output = OutputFunction::new(type_oid);
         Self { read, made: MadeLabels { output, places: HashMap::new(), text: Vec::new(), last: (0, 0..0) } }
     }

@@ -12,7 +12,7 @@
 
 use arrow_cache_core::{OutOfMemory, Reason, RoomyVec};
 
-use crate::arrow::ipc_message::{ALIGNMENT, Body, PREFIX, padded};
+use crate::arrow::ipc_message::{ALIGNMENT, Body, head};
 
 /// Bytes of the header in front of the directory.
 const HEADER: usize = 32;
@@ -46,8 +46,8 @@ struct BufferPlace {
 pub struct EncodedBatch<'a> {
     header: ChunkHeader,
     directory: Vec<BufferPlace>,
-    metadata: Vec<u8>,
-    padded_metadata: usize,
+    /// What comes in front of the body.
+    head: Vec<u8>,
     body: Body<'a>,
 }
 
@@ -58,13 +58,12 @@ impl<'a> EncodedBatch<'a> {
     /// # Errors
     /// `TooLarge` past 4 GB, `OutOfMemory`.
     pub fn new(body: Body<'a>, unrepresentable: bool) -> Result<Self, Reason> {
-        let metadata = body.metadata()?;
-        let padded_metadata = padded(metadata.len());
+        let head = head(&body.metadata()?)?;
         let buffers = body.places().len();
         let directory_end = HEADER + buffers * std::mem::size_of::<BufferPlace>();
         let message_start = directory_end.next_multiple_of(ALIGNMENT);
-        let body_start = message_start + PREFIX + padded_metadata;
-        let message_length = PREFIX + padded_metadata + body.len();
+        let body_start = message_start + head.len();
+        let message_length = head.len() + body.len();
         if message_start + message_length > u32::MAX as usize {
             return Err(Reason::TooLarge);
         }
@@ -78,7 +77,7 @@ impl<'a> EncodedBatch<'a> {
             flags: if unrepresentable { UNREPRESENTABLE } else { 0 },
             reserved: [0; 3],
         };
-        Ok(Self { header, directory, metadata, padded_metadata, body })
+        Ok(Self { header, directory, head, body })
     }
 
     /// Bytes that `write_to` needs.
@@ -88,22 +87,18 @@ impl<'a> EncodedBatch<'a> {
 
     /// Writes the chunk; `out` must be `len()` bytes long.
     pub fn write_to(&self, out: &mut [u8]) {
-        let (head, message) = out.split_at_mut(self.header.message as usize);
-        head.fill(0);
+        let (directory, message) = out.split_at_mut(self.header.message as usize);
+        directory.fill(0);
         let ChunkHeader { rows, buffers, message: start, message_length, flags, .. } = self.header;
-        for (place, word) in head.chunks_exact_mut(4).zip([rows, buffers, start, message_length, flags]) {
+        for (place, word) in directory.chunks_exact_mut(4).zip([rows, buffers, start, message_length, flags]) {
             place.copy_from_slice(&word.to_le_bytes());
         }
-        for (place, buffer) in head[HEADER..].chunks_exact_mut(8).zip(&self.directory) {
+        for (place, buffer) in directory[HEADER..].chunks_exact_mut(8).zip(&self.directory) {
             place[..4].copy_from_slice(&buffer.offset.to_le_bytes());
             place[4..].copy_from_slice(&buffer.length.to_le_bytes());
         }
-        message[..4].copy_from_slice(&[0xFF; 4]);
-        message[4..8].copy_from_slice(&(self.padded_metadata as u32).to_le_bytes());
-        let (metadata, body) = message[PREFIX..].split_at_mut(self.padded_metadata);
-        let (words, padding) = metadata.split_at_mut(self.metadata.len());
-        words.copy_from_slice(&self.metadata);
-        padding.fill(0);
+        let (head, body) = message.split_at_mut(self.head.len());
+        head.copy_from_slice(&self.head);
         self.body.write_to(body);
     }
 

@@ -16,7 +16,7 @@ use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::row_type::RowType;
 
 /// How the values of a column are stored.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     /// bool
     Bool,
@@ -60,12 +60,10 @@ pub enum Kind {
     FlatFixed,
     /// cstring: the characters without the final NUL
     FlatCString,
-    /// an anonymous record: its flat body and a description of its type (`record_types`)
-    Record,
 }
 
 /// One column of a stored result.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Column {
     /// Its PostgreSQL type.
     pub type_oid: pg_sys::Oid,
@@ -114,7 +112,7 @@ impl Column {
             Kind::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
             Kind::Uuid => DataType::FixedSizeBinary(16),
             Kind::Numeric | Kind::Jsonb | Kind::Text | Kind::Name => DataType::Utf8,
-            Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString | Kind::Record => DataType::Binary,
+            Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString => DataType::Binary,
             Kind::FlatFixed => DataType::FixedSizeBinary(i32::from(self.length)),
         }
     }
@@ -136,8 +134,8 @@ impl Column {
 /// Do the values of the columns leave this session?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Records {
-    /// Yes, into the store. Only the session that made a record type knows its attributes, so anonymous records are stored with a
-    /// description, and arrays of them are refused.
+    /// Yes, into the store. Only the session that made the type of an anonymous record knows its attributes, so such
+    /// records are refused.
     Stored,
     /// No: anonymous records may stay as they are.
     Local,
@@ -146,18 +144,14 @@ pub enum Records {
 /// The columns of a row type, in order. To be called in a transaction.
 ///
 /// # Errors
-/// `RecordType` when a column is an array of anonymous records that would be stored; `UnsupportedType` for another
+/// `RecordType` when a column has anonymous records that would be stored; `UnsupportedType` for another
 /// pseudo-type.
 pub fn columns_of(row_type: RowType<'_>, records: Records) -> Result<Vec<Column>, Reason> {
     row_type
         .attributes()
         .map(|attribute| {
             check(attribute, records)?;
-            let mut column = Column::of_attribute(attribute);
-            if column.type_oid == pg_sys::RECORDOID && records == Records::Stored {
-                column.kind = Kind::Record;
-            }
-            Ok(column)
+            Ok(Column::of_attribute(attribute))
         })
         .collect()
 }
@@ -174,7 +168,7 @@ pub fn describe(columns: &[Column]) -> Vec<u8> {
 /// Checks that values of this attribute can be in a stored result.
 fn check(attribute: &pg_sys::FormData_pg_attribute, records: Records) -> Result<(), Reason> {
     match attribute.atttypid {
-        pg_sys::RECORDARRAYOID if records == Records::Stored => Err(Reason::RecordType),
+        pg_sys::RECORDOID | pg_sys::RECORDARRAYOID if records == Records::Stored => Err(Reason::RecordType),
         pg_sys::VOIDOID if records == Records::Stored => Err(Reason::UnsupportedType),
         pg_sys::INTERNALOID => Err(Reason::UnsupportedType),
         _ if attribute.attlen < -2 || attribute.attlen == 0 => Err(Reason::UnsupportedType),
@@ -242,4 +236,11 @@ pub fn is_utf8() -> bool {
     static UTF8: OnceLock<bool> = OnceLock::new();
     // SAFETY: reads what the server set when this backend connected to its database.
     *UTF8.get_or_init(|| unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8 as i32)
+}
+
+/// Is each of these values UTF-8? They begin, or end, at these places.
+pub fn are_texts(values: &[u8], places: &[[u8; size_of::<u32>()]]) -> bool {
+    values.is_ascii()
+        || std::str::from_utf8(values)
+            .is_ok_and(|text| places.iter().all(|place| text.is_char_boundary(u32::from_le_bytes(*place) as usize)))
 }

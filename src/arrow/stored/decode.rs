@@ -1,20 +1,20 @@
 //! Decoding: stored chunks become the values of a slot again.
 //!
-//! Values are rebuilt as PostgreSQL passes them in memory, not as text, so that the reader's own
-//! settings determine the output. By-reference values are laid out in a scratch buffer that holds one
-//! row. They live until the next row is filled, as in the executor's own slots.
+//! Values are rebuilt as PostgreSQL passes them in memory, not as text, so that the reader's own settings determine the
+//! output. By-reference values are laid out in a scratch buffer that holds one row. They live until the next row is
+//! filled, as in the executor's own slots. What the server makes of a text is left in the current memory context.
 
+use std::ffi::CStr;
 use std::rc::Rc;
 
 use arrow_cache_core::formats::column_buffers::ColumnBuffers;
-use arrow_cache_core::formats::{epoch, jsonb, numeric};
+use arrow_cache_core::formats::{epoch, numeric};
 use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
 use pgrx::pg_sys;
 
 use super::chunk::Chunk;
 use super::column::{Column, Kind};
-use super::record_types::{self, Numbered};
-use crate::pg::varlena;
+use crate::pg::{jsonb, varlena};
 
 /// Alignment of by-reference values: the largest PostgreSQL type alignment.
 const ALIGNMENT: usize = 8;
@@ -25,11 +25,8 @@ pub struct Decoder {
     scratch: Vec<u64>,
     /// Reused for the body of numerics.
     number: Vec<u8>,
-    /// Reused for the images of a row's jsonb values: one for each column, empty for columns of other types. The list itself is empty if there are no such columns.
-    images: Vec<Vec<u8>>,
-    /// As `images`, the types of a row's records.
-    records: Vec<Numbered>,
-    parser: jsonb::Parser,
+    /// Reused for the text of a jsonb, with a NUL behind it.
+    text: Vec<u8>,
 }
 
 /// The chunk that a decoder reads from at present.
@@ -102,22 +99,14 @@ fn buffers<'a>(columns: &[Column], chunk: Chunk<'a>) -> impl ExactSizeIterator<I
 fn is_variable(kind: Kind) -> bool {
     matches!(
         kind,
-        Kind::Numeric
-            | Kind::Jsonb
-            | Kind::Text
-            | Kind::Name
-            | Kind::Bytea
-            | Kind::FlatVarlena
-            | Kind::FlatCString
-            | Kind::Record
+        Kind::Numeric | Kind::Jsonb | Kind::Text | Kind::Name | Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString
     )
 }
 
 impl Decoder {
     /// A decoder for rows of these columns.
     pub fn new(columns: Rc<[Column]>) -> Self {
-        let parser = jsonb::Parser::default();
-        Self { columns, scratch: Vec::new(), number: Vec::new(), images: Vec::new(), records: Vec::new(), parser }
+        Self { columns, scratch: Vec::new(), number: Vec::new(), text: Vec::new() }
     }
 
     /// The columns this decoder was made for.
@@ -125,8 +114,8 @@ impl Decoder {
         &self.columns
     }
 
-    /// Fills `values` and `nulls` with row number `row` of the reader's chunk. By-reference values
-    /// live until the next call.
+    /// Fills `values` and `nulls` with row number `row` of the reader's chunk. By-reference values live until the next
+    /// call, or as long as the current memory context.
     ///
     /// # Errors
     /// There is no memory for them.
@@ -151,16 +140,16 @@ impl Decoder {
                 pg_sys::Datum::from(0)
             } else {
                 let column = self.columns[index];
-                self.value(index, &column, buffers, row, &mut used)
+                self.value(&column, buffers, row, &mut used)?
             };
         }
         Ok(())
     }
 
-    /// Bytes of scratch that a row needs at most. Makes the images of its jsonb values, since their size cannot be told from the text.
+    /// Bytes of scratch that a row needs at most.
     fn scratch_bytes(&mut self, reader: &Reader<'_>, row: usize) -> Result<usize, OutOfMemory> {
         let mut total = 0;
-        for (index, (column, buffers)) in self.columns.iter().zip(&reader.columns).enumerate() {
+        for (column, buffers) in self.columns.iter().zip(&reader.columns) {
             total += match column.kind {
                 Kind::Uuid => 16,
                 Kind::Name => pg_sys::NAMEDATALEN as usize,
@@ -171,28 +160,7 @@ impl Decoder {
                     self.number.make_room(numeric::body_bound(buffers.bytes(row)))?;
                     buffers.bytes(row).len() + 4 * ALIGNMENT
                 }
-                Kind::Jsonb => {
-                    if self.images.len() <= index {
-                        self.images.make_room(index + 1 - self.images.len())?;
-                        self.images.resize_with(index + 1, Vec::new);
-                    }
-                    let image = &mut self.images[index];
-                    image.clear();
-                    // The text was made by jsonb's own rules, so it always reads back.
-                    let parsed = buffers.is_null(row) || self.parser.parse(buffers.bytes(row), image)?;
-                    assert!(parsed, "stored jsonb that is none");
-                    image.len() + 2 * ALIGNMENT
-                }
-                Kind::Record => {
-                    if self.records.len() <= index {
-                        self.records.make_room(index + 1 - self.records.len())?;
-                        self.records.resize_with(index + 1, Numbered::default);
-                    }
-                    if !buffers.is_null(row) {
-                        self.records[index].find(buffers.bytes(row))?;
-                    }
-                    buffers.bytes(row).len() + 2 * ALIGNMENT
-                }
+                Kind::Jsonb => 0,
                 kind if is_variable(kind) => buffers.bytes(row).len() + 2 * ALIGNMENT,
                 _ => 0,
             };
@@ -202,13 +170,12 @@ impl Decoder {
 
     fn value(
         &mut self,
-        index: usize,
         column: &Column,
         buffers: &ColumnBuffers<'_>,
         row: usize,
         used: &mut usize,
-    ) -> pg_sys::Datum {
-        match column.kind {
+    ) -> Result<pg_sys::Datum, OutOfMemory> {
+        Ok(match column.kind {
             Kind::Bool => pg_sys::Datum::from(buffers.truth(row)),
             Kind::Int16 => pg_sys::Datum::from(i16::from_le_bytes(buffers.fixed(row))),
             // As fetch_att reads it from a tuple: the datum's upper half says nothing.
@@ -236,41 +203,28 @@ impl Decoder {
                 self.place(used, 0, bytes, padding)
             }
             Kind::FlatCString => self.place(used, 0, buffers.bytes(row), 1),
-            Kind::Numeric | Kind::Jsonb | Kind::Record | Kind::Text | Kind::Bytea | Kind::FlatVarlena => {
-                self.varlena(index, column.kind, buffers.bytes(row), used)
+            Kind::Jsonb => {
+                self.text.clear();
+                self.text.add_all(buffers.bytes(row))?;
+                self.text.add(0)?;
+                // The server's functions write no NUL.
+                jsonb::of_text(CStr::from_bytes_until_nul(&self.text).unwrap_or_default())
             }
-        }
-    }
-
-    /// A value of variable length, with its header. `bytes` is what is stored of it.
-    fn varlena(&mut self, index: usize, kind: Kind, bytes: &[u8], used: &mut usize) -> pg_sys::Datum {
-        match kind {
             Kind::Numeric => {
                 self.number.clear();
                 // The text was made by numeric's own rules, so it always reads back.
-                let parsed = numeric::from_text(bytes, &mut self.number);
+                let parsed = numeric::from_text(buffers.bytes(row), &mut self.number);
                 debug_assert!(parsed);
                 let number = std::mem::take(&mut self.number);
                 let datum = self.place(used, varlena::header(number.len()), &number, 0);
                 self.number = number;
                 datum
             }
-            Kind::Jsonb => {
-                let image = std::mem::take(&mut self.images[index]);
-                let datum = self.place(used, varlena::header(image.len()), &image, 0);
-                self.images[index] = image;
-                datum
+            Kind::Text | Kind::Bytea | Kind::FlatVarlena => {
+                let bytes = buffers.bytes(row);
+                self.place(used, varlena::header(bytes.len()), bytes, 0)
             }
-            Kind::Record => {
-                let number = self.records[index].number();
-                let body = record_types::body(bytes);
-                let datum = self.place(used, varlena::header(body.len()), body, 0);
-                // SAFETY: the value that was just placed, of which the number is the first word behind the header.
-                unsafe { datum.cast_mut_ptr::<u8>().add(varlena::HEADER).cast::<i32>().write_unaligned(number) };
-                datum
-            }
-            _ => self.place(used, varlena::header(bytes.len()), bytes, 0),
-        }
+        })
     }
 
     /// Copies a by-reference value into the scratch row: a varlena header unless it is 0, the
@@ -297,15 +251,8 @@ impl Decoder {
 
 /// A by-value datum from its bytes, widened as fetch_att does.
 fn by_value(bytes: &[u8]) -> pg_sys::Datum {
-    match *bytes {
-        [a] => pg_sys::Datum::from(i8::from_le_bytes([a])),
-        [a, b] => pg_sys::Datum::from(i16::from_le_bytes([a, b])),
-        [a, b, c, d] => pg_sys::Datum::from(i32::from_le_bytes([a, b, c, d])),
-        _ => {
-            let mut word = [0; 8];
-            let length = bytes.len().min(8);
-            word[..length].copy_from_slice(&bytes[..length]);
-            pg_sys::Datum::from(i64::from_le_bytes(word))
-        }
-    }
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    let unused = 8 * (word.len() - bytes.len());
+    pg_sys::Datum::from(i64::from_le_bytes(word) << unused >> unused)
 }

@@ -7,11 +7,10 @@ use arrow_cache_core::{OutOfMemory, Reason, RoomyVec};
 
 use super::chunk::EncodedBatch;
 use super::column::{Column, Kind};
-use super::fixed_builder::FixedBuilder;
 use super::last_value::LastValue;
+use super::reference_builder::{ReferenceBuilder, Representation};
 use super::row_block::{self, RowBlock};
 use super::scalar_builder::{Scalar, ScalarBuilder};
-use super::variable_builder::{Representation, VariableBuilder};
 use crate::arrow::ipc_message::Body;
 use crate::pg::row::Row;
 
@@ -29,33 +28,31 @@ pub use super::row_block::ROWS as BLOCK_ROWS;
 #[derive(Clone, Copy)]
 enum Place {
     Scalar(usize),
-    Fixed(usize),
-    Variable(usize),
+    Reference(usize),
 }
 
 /// Collects rows of one result into batches.
 pub struct Encoder {
     scalars: Vec<ScalarBuilder>,
-    fixed: Vec<FixedBuilder>,
-    variable: Vec<VariableBuilder>,
+    references: Vec<ReferenceBuilder>,
     /// The places of the columns, in their order.
     order: Vec<Place>,
     /// The last rows, which are not in the columns yet.
     block: RowBlock,
-    /// Ends of the variable-length values of the block, row after row. Always as long as for a full block.
+    /// Ends of the values of the block that are passed by reference, row after row. Always as long as for a full block.
     ends: Vec<u32>,
     /// Rows of the batch, the block's included.
     rows: usize,
     /// Rows that the columns have room for.
     capacity: usize,
-    /// Bytes that every row takes, apart from values of variable length.
+    /// Bytes that every row takes, apart from values that are passed by reference.
     row_size: usize,
     /// Bytes that the rows of the batch will take.
     size: usize,
     /// Bytes at which the batch is full.
     budget: usize,
-    /// There was a text with a NUL in it.
-    has_nul: bool,
+    /// Why the rows may not be stored.
+    unfit: Option<Reason>,
 }
 
 impl Encoder {
@@ -67,8 +64,7 @@ impl Encoder {
         let overhead = columns.len() * COLUMN_OVERHEAD + 1024;
         let mut encoder = Self {
             scalars: Vec::new(),
-            fixed: Vec::new(),
-            variable: Vec::new(),
+            references: Vec::new(),
             order: Vec::with_room(columns.len())?,
             block: RowBlock::new(columns.len())?,
             ends: Vec::new(),
@@ -78,12 +74,12 @@ impl Encoder {
             row_size: 1 + columns.len().div_ceil(8),
             size: 0,
             budget: TARGET_BYTES.saturating_sub(overhead).max(MIN_ROW_BYTES),
-            has_nul: false,
+            unfit: None,
         };
         for (index, column) in columns.iter().enumerate() {
             encoder.add_column(index, column)?;
         }
-        encoder.ends.lengthen(encoder.variable.len() * row_block::ROWS, 0)?;
+        encoder.ends.lengthen(encoder.references.len() * row_block::ROWS, 0)?;
         Ok(encoder)
     }
 
@@ -105,21 +101,16 @@ impl Encoder {
             _ if column.is_other_text() => Representation::OtherText,
             Kind::Name => Representation::TextCharacters,
             Kind::FlatCString => Representation::Characters,
-            Kind::Record => Representation::Record,
-            _ => Representation::Body,
+            _ => usize::try_from(column.length).map_or(Representation::Body, Representation::Fixed),
         };
         let (place, size) = match usize::try_from(column.length) {
             Ok(width) if column.by_value => {
                 self.scalars.add(ScalarBuilder::new(index, scalar))?;
                 (Place::Scalar(self.scalars.len() - 1), width)
             }
-            Ok(width) if column.kind != Kind::Name => {
-                self.fixed.add(FixedBuilder::new(index, width))?;
-                (Place::Fixed(self.fixed.len() - 1), width)
-            }
             _ => {
-                self.variable.add(VariableBuilder::new(index, representation))?;
-                (Place::Variable(self.variable.len() - 1), size_of::<u32>())
+                self.references.add(ReferenceBuilder::new(index, representation))?;
+                (Place::Reference(self.references.len() - 1), size_of::<u32>())
             }
         };
         self.order.add(place)?;
@@ -130,24 +121,21 @@ impl Encoder {
     /// Appends one row.
     ///
     /// # Errors
-    /// `UnsupportedType` for bytes that are no value of the type, `RecordType` for a record
-    /// with records in it, `TooLarge` for a row of more than `limit` bytes, `OutOfMemory`. The encoder is of no further use then.
+    /// `UnsupportedType` for bytes that are no value of the type, `TooLarge` for a row of more than `limit` bytes,
+    /// `OutOfMemory`. The encoder is of no further use then.
     #[inline]
     pub fn append(&mut self, row: Row<'_>, limit: usize) -> Result<(), Reason> {
         if self.rows.is_multiple_of(row_block::ROWS) {
             self.begin_block()?;
         }
-        for column in &mut self.fixed {
-            column.append(row, self.rows);
-        }
         let mut size = self.row_size;
-        let width = self.variable.len();
+        let width = self.references.len();
         let ends = &mut self.ends[self.block.rows() * width..][..width];
-        for (column, end) in self.variable.iter_mut().zip(ends) {
+        for (column, end) in self.references.iter_mut().zip(ends) {
             let place = column.append(row, limit.saturating_sub(size))?;
             *end = place.end as u32;
             size += place.len();
-            self.has_nul |= column.has_nul();
+            self.unfit = self.unfit.or(column.unfit());
         }
         self.block.push(row);
         self.rows += 1;
@@ -157,7 +145,7 @@ impl Encoder {
 
     /// The values of the row that was appended last, which must be this one.
     pub fn last_row<'a>(&'a self, row: Row<'a>) -> impl Iterator<Item = Option<LastValue<'a>>> {
-        let width = self.variable.len();
+        let width = self.references.len();
         let last = self.block.rows() - 1;
         // The ends of a full block stay until those of the next one take their places, row by row.
         let before = last.checked_sub(1).or((self.rows > 1).then_some(row_block::ROWS - 1));
@@ -165,9 +153,8 @@ impl Encoder {
             let value = row.value(column)?;
             Some(match *place {
                 Place::Scalar(_) => LastValue::Word(value.word()),
-                Place::Fixed(at) => self.fixed[at].value(self.rows - 1),
-                Place::Variable(at) => LastValue::Among {
-                    values: self.variable[at].bytes(),
+                Place::Reference(at) => LastValue::Among {
+                    values: self.references[at].bytes(),
                     start: before.map_or(0, |before| self.ends[before * width + at] as usize),
                     end: self.ends[last * width + at] as usize,
                 },
@@ -179,14 +166,13 @@ impl Encoder {
     #[cold]
     fn begin_block(&mut self) -> Result<(), Reason> {
         if self.rows == 0 {
-            self.variable.iter_mut().for_each(VariableBuilder::clear);
+            self.references.iter_mut().for_each(ReferenceBuilder::clear);
         }
         self.end_block()?;
         if self.rows == self.capacity {
             self.capacity = (self.capacity * 2).max(row_block::ROWS);
             self.scalars.iter_mut().try_for_each(|column| column.grow(self.capacity))?;
-            self.fixed.iter_mut().try_for_each(|column| column.grow(self.capacity))?;
-            self.variable.iter_mut().try_for_each(|column| column.grow(self.capacity))?;
+            self.references.iter_mut().try_for_each(|column| column.grow(self.capacity))?;
         }
         Ok(())
     }
@@ -201,11 +187,8 @@ impl Encoder {
         for column in &mut self.scalars {
             column.take(block, start)?;
         }
-        for column in &mut self.fixed {
-            column.take(block, start);
-        }
-        let width = self.variable.len();
-        for (index, column) in self.variable.iter_mut().enumerate() {
+        let width = self.references.len();
+        for (index, column) in self.references.iter_mut().enumerate() {
             let ends = self.ends.chunks_exact(width).take(block.rows());
             column.take(block, start, ends.map(|row| row[index]));
         }
@@ -219,9 +202,9 @@ impl Encoder {
         (self.rows, self.size) = (0, 0);
     }
 
-    /// Was there a text with a NUL in it? Messages of such rows are the server's to make.
-    pub fn has_nul(&self) -> bool {
-        self.has_nul
+    /// Why the rows may not be stored, although they can be encoded. Messages of such rows are the server's to make.
+    pub fn unfit(&self) -> Option<Reason> {
+        self.unfit
     }
 
     /// Is it time to take a batch?
@@ -247,15 +230,14 @@ impl Encoder {
         self.end_block()?;
         let rows = std::mem::take(&mut self.rows);
         self.size = 0;
-        if !self.variable.iter().all(|column| column.are_texts(rows)) {
+        if !self.references.iter().all(|column| column.are_texts(rows)) {
             return Err(Reason::TextEncoding);
         }
         let mut body = Body::new(rows, self.order.len())?;
         for place in &self.order {
             match *place {
                 Place::Scalar(at) => self.scalars[at].add_to(&mut body)?,
-                Place::Fixed(at) => self.fixed[at].add_to(&mut body)?,
-                Place::Variable(at) => self.variable[at].add_to(&mut body)?,
+                Place::Reference(at) => self.references[at].add_to(&mut body)?,
             }
         }
         EncodedBatch::new(body, self.scalars.iter().any(ScalarBuilder::has_unrepresentable))

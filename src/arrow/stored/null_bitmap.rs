@@ -1,5 +1,7 @@
 //! Validity bitmaps of the columns of a batch in the making: Arrow's way to tell which rows are NULL.
 
+use std::borrow::Cow;
+
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 
 use super::row_block::RowBlock;
@@ -38,7 +40,7 @@ impl Validity {
     /// There is no memory for that.
     pub fn begin_column<'a>(&'a self, body: &mut Body<'a>) -> Result<(), OutOfMemory> {
         let length = if self.nulls == 0 { 0 } else { body.rows().div_ceil(8) };
-        body.column(self.nulls, &self.bits[..length])
+        body.node(body.rows(), self.nulls, Cow::Borrowed(&self.bits[..length]))
     }
 }
 

@@ -4,13 +4,12 @@ before."""
 import json
 import random
 
-import psycopg
 import pyarrow as pa
 import pytest
 from support.exports import read_query
 from support.fidelity import result
 
-LEVELS = 1000
+LEVELS = 100
 
 CHARACTERS = [*"abcdefgh ij", *map(chr, range(1, 32)), *'"\\/', "\x7f", "ä", "€", "😀", "\u2028"]
 NUMBERS = ["0", "-0", "0.000", "1.00", "-1.50", "9999", "10000", "99999999", "100000000", "0.0001", "0.00000001", "1e5", "1.5e-7",
@@ -59,8 +58,8 @@ NASTY = [
     *[json.dumps(list(range(count))) for count in (31, 32, 33, 63, 64, 65, 255, 256, 257, 5000)],
     *[json.dumps({f"key {n}": n if n % 2 else str(n) for n in range(count)}) for count in (15, 16, 17, 31, 32, 33, 300)],
     json.dumps([["a" * (n % 5), n, None, {"b" * (n % 3): n}] for n in range(300)]),
-    nested(500), nested(500, '{"a": ["b", 1.10]}'), nested(LEVELS), nested(LEVELS, '"x"'),
-    '{"a": ' * 500 + "[1, 2]" + "}" * 500,
+    nested(50), nested(50, '{"a": ["b", 1.10]}'), nested(LEVELS), nested(LEVELS, '"x"'),
+    '{"a": ' * (LEVELS - 1) + "[1, 2]" + "}" * (LEVELS - 1),
 ]
 
 
@@ -172,9 +171,9 @@ def test_what_has_too_many_levels_is_not_stored(session):
     for _ in range(2):
         assert result(session, "SELECT v FROM t", 0) == expected
         assert (session.status(), session.reason()) == ("MISS", "unsupported_type")
-    with pytest.raises(psycopg.errors.FeatureNotSupported, match="Arrow"):
-        read_query(session, "SELECT v FROM t")
-    assert read_query(session, "SELECT v::text AS v FROM t")[0].column("v").to_pylist() == [nested(LEVELS + 1)]
+    for _ in range(2):
+        assert read_query(session, "SELECT v FROM t")[0].column("v").to_pylist() == [nested(LEVELS + 1)]
+        assert (session.status(), session.reason()) == ("MISS", "unsupported_type")
 
 
 def test_what_has_too_long_a_text_is_not_stored(session):

@@ -169,10 +169,7 @@ SELECT 1 AS one;
 :status
 SELECT upper('x') AS u WHERE true;
 :status
--- record_type: a record whose parts the query does not tell, and an array of records
-SELECT (id, (v, id)) AS pair FROM t WHERE id = 1;
-SELECT (id, (v, id)) AS pair FROM t WHERE id = 1;
-:status
+-- record_type: a record whose type has no name, and an array of such
 SELECT (id, v) AS pair FROM t WHERE id = 1;
 SELECT (id, v) AS pair FROM t WHERE id = 1;
 :status

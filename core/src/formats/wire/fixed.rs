@@ -22,7 +22,6 @@ pub fn write_fixed(
         WireFormat::Int64Text => text::integer(i64::from_le_bytes(value.fixed()), out),
         WireFormat::UInt32Text => text::integer(u32::from_le_bytes(value.fixed()), out),
         WireFormat::UInt64Text => text::integer(u64::from_le_bytes(value.fixed()), out),
-        WireFormat::LsnText => text::lsn(u64::from_le_bytes(value.fixed()), out),
         WireFormat::Float32Text => float::float4(f32::from_le_bytes(value.fixed()), server, out),
         WireFormat::Float64Text => float::float8(f64::from_le_bytes(value.fixed()), server, out),
         WireFormat::DateText => return moment::date(value.days(), out),

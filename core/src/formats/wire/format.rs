@@ -15,8 +15,6 @@ pub enum WireFormat {
     UInt32Text,
     /// xid8
     UInt64Text,
-    /// pg_lsn: two hexadecimal numbers
-    LsnText,
     /// float4: the shortest text that reads back as the same value
     Float32Text,
     /// float8: the shortest text that reads back as the same value
@@ -74,7 +72,6 @@ impl WireFormat {
             Self::Word8 | Self::TimestampBinary => 8,
             Self::Int32Text | Self::UInt32Text => 11,
             Self::Float32Text | Self::TimeText | Self::DateText | Self::Bytes16 | Self::NumericBinary => 16,
-            Self::LsnText => 17,
             Self::Int64Text | Self::UInt64Text => 20,
             Self::Float64Text => 24,
             Self::UuidText | Self::TimestampText => 36,

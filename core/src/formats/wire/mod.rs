@@ -20,7 +20,7 @@ mod encoder;
 mod fixed;
 mod float;
 mod format;
-pub(crate) mod moment;
+mod moment;
 mod server;
 mod stored_value;
 mod text;

@@ -30,22 +30,6 @@ pub fn integer(value: impl itoa::Integer, out: &mut [u8; LONGEST]) -> usize {
     text.len()
 }
 
-/// A write-ahead log position: both halves, hexadecimal.
-pub fn lsn(value: u64, out: &mut [u8; LONGEST]) -> usize {
-    let high = hexadecimal((value >> 32) as u32, out);
-    out[high] = b'/';
-    high + 1 + hexadecimal(value as u32, &mut out[high + 1..])
-}
-
-/// A number in upper-case hexadecimal digits, as few as it takes.
-fn hexadecimal(value: u32, out: &mut [u8]) -> usize {
-    let length = (8 - value.leading_zeros() as usize / 4).max(1);
-    for (index, digit) in out[..length].iter_mut().enumerate() {
-        *digit = b"0123456789ABCDEF"[(value >> (4 * (length - 1 - index)) & 15) as usize];
-    }
-    length
-}
-
 /// Where the hyphens of a uuid stand.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 /// Characters of a uuid.

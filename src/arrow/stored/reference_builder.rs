@@ -1,16 +1,15 @@
-//! Builder of columns whose values vary in length: texts, numerics, jsonb, arrays and the like.
+//! Builder of columns whose values are passed by reference: texts, numerics, arrays, uuids and the like.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
 use std::ops::Range;
 
-use arrow_cache_core::formats::jsonb;
-use arrow_cache_core::formats::jsonb::Refusal;
+use arrow_cache_core::formats::jsonb::{self, Refusal};
 use arrow_cache_core::formats::numeric;
 use arrow_cache_core::{OutOfMemory, Reason, Room, RoomyVec};
 
+use super::column::are_texts;
 use super::null_bitmap::Validity;
-use super::record_types::Described;
 use super::row_block::RowBlock;
 use crate::arrow::ipc_message::Body;
 use crate::pg::row::Row;
@@ -21,9 +20,11 @@ const END: usize = size_of::<u32>();
 /// Capacity for values, in bytes, that a column keeps for the next batch.
 const KEPT_BYTES: usize = 1024 * 1024;
 
-/// How the server represents the values of a column of variable length, and what is stored of them.
+/// How the server represents the values of a column, and what is stored of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Representation {
+    /// That many bytes, all of which are stored.
+    Fixed(usize),
     /// A varlena, whose body is stored.
     Body,
     /// A varlena whose body must be UTF-8.
@@ -34,29 +35,25 @@ pub enum Representation {
     Numeric,
     /// A jsonb, stored as its text.
     Jsonb,
-    /// An anonymous record, whose body is stored with a description of its type.
-    Record,
     /// Characters up to a NUL.
     Characters,
     /// The same, and they must be UTF-8.
     TextCharacters,
 }
 
-/// Builds a column of values of variable length.
-pub struct VariableBuilder {
+/// Builds a column of values that are passed by reference.
+pub struct ReferenceBuilder {
     column: usize,
     representation: Representation,
     bytes: Vec<u8>,
     /// Where each row's bytes begin, and at last where they end.
     offsets: Vec<[u8; END]>,
     validity: Validity,
-    /// There was a text with a NUL in it.
-    has_nul: bool,
-    /// The type of the last record.
-    described: Described,
+    /// Why the values may not be stored.
+    unfit: Option<Reason>,
 }
 
-impl VariableBuilder {
+impl ReferenceBuilder {
     /// Column number `column` of the rows.
     pub fn new(column: usize, representation: Representation) -> Self {
         Self {
@@ -65,8 +62,7 @@ impl VariableBuilder {
             bytes: Vec::new(),
             offsets: Vec::new(),
             validity: Validity::default(),
-            has_nul: false,
-            described: Described::default(),
+            unfit: None,
         }
     }
 
@@ -86,10 +82,11 @@ impl VariableBuilder {
         self.bytes.shrink_to(KEPT_BYTES);
     }
 
-    /// Was there a text with a NUL in it? The server makes none itself, and sends what is before the NUL, or all, as the format is.
+    /// Why the values may not be stored. The server makes no text with a NUL itself, and sends what is before the NUL,
+    /// or all, as the format is. A jsonb that is nested too deep might not be read back.
     #[inline]
-    pub fn has_nul(&self) -> bool {
-        self.has_nul
+    pub fn unfit(&self) -> Option<Reason> {
+        self.unfit
     }
 
     /// The bytes of the values so far.
@@ -102,22 +99,29 @@ impl VariableBuilder {
     ///
     /// # Errors
     /// `TooLarge` for a value of more than `limit` bytes, `UnsupportedType` for bytes that are no
-    /// value of the type, `RecordType` for a record with records in it, `OutOfMemory`.
+    /// value of the type, `OutOfMemory`.
     #[inline]
     pub fn append(&mut self, row: Row<'_>, limit: usize) -> Result<Range<usize>, Reason> {
         let start = self.bytes.len();
-        let Some(value) = row.value(self.column) else { return Ok(start..start) };
+        let Some(whole) = row.value(self.column) else {
+            if let Representation::Fixed(width) = self.representation {
+                self.bytes.lengthen(start + width, 0)?;
+            }
+            return Ok(start..self.bytes.len());
+        };
         // SAFETY: the row was made for this encoder, so its value is valid and of the column's type, which this representation stands for.
         let value = unsafe {
             match self.representation {
+                Representation::Fixed(width) => {
+                    std::slice::from_raw_parts(whole.datum().cast_mut_ptr::<u8>().cast_const(), width)
+                }
                 Representation::Body
                 | Representation::Text
                 | Representation::OtherText
                 | Representation::Numeric
-                | Representation::Jsonb
-                | Representation::Record => Varlena::of(value).body(limit)?,
+                | Representation::Jsonb => Varlena::of(whole).body(limit)?,
                 Representation::Characters | Representation::TextCharacters => {
-                    CStr::from_ptr(value.datum().cast_mut_ptr()).to_bytes()
+                    CStr::from_ptr(whole.datum().cast_mut_ptr()).to_bytes()
                 }
             }
         };
@@ -128,21 +132,23 @@ impl VariableBuilder {
                     return Err(Reason::UnsupportedType);
                 }
             }
-            Representation::Jsonb => {
-                jsonb::to_text(value, limit, &mut self.bytes).map_err(|refusal| match refusal {
-                    Refusal::Unknown => Reason::UnsupportedType,
-                    Refusal::TooLong => Reason::TooLarge,
-                    Refusal::NoMemory => Reason::OutOfMemory,
-                })?
-            }
-            Representation::Record => {
-                self.copy(value, limit)?;
-                self.bytes.add_all(self.described.of(value)?)?;
-            }
             Representation::Text | Representation::OtherText => {
-                self.has_nul |= value.contains(&0);
+                if value.contains(&0) {
+                    self.unfit = Some(Reason::TextEncoding);
+                }
                 self.copy(value, limit)?;
             }
+            Representation::Jsonb => match jsonb::to_text(value, limit, &mut self.bytes) {
+                Ok(()) => {}
+                Err(Refusal::TooLong) => return Err(Reason::TooLarge),
+                Err(Refusal::NoMemory) => return Err(Reason::OutOfMemory),
+                Err(Refusal::Unknown) => {
+                    // SAFETY: as above.
+                    let text = unsafe { crate::pg::jsonb::text(whole, limit)? };
+                    self.unfit = Some(Reason::UnsupportedType);
+                    self.copy(text, limit)?;
+                }
+            },
             _ => self.copy(value, limit)?,
         }
         Ok(start..self.bytes.len())
@@ -176,14 +182,8 @@ impl VariableBuilder {
 
     /// Are the values of the first `rows` rows UTF-8, if they must be?
     pub fn are_texts(&self, rows: usize) -> bool {
-        if !matches!(self.representation, Representation::Text | Representation::TextCharacters | Representation::Jsonb)
-            || self.bytes.is_ascii()
-        {
-            return true;
-        }
-        std::str::from_utf8(&self.bytes).is_ok_and(|text| {
-            self.offsets[..rows].iter().all(|offset| text.is_char_boundary(u32::from_le_bytes(*offset) as usize))
-        })
+        !matches!(self.representation, Representation::Text | Representation::TextCharacters | Representation::Jsonb)
+            || are_texts(&self.bytes, &self.offsets[..rows])
     }
 
     /// Adds the column to a batch.
@@ -192,8 +192,10 @@ impl VariableBuilder {
     /// There is no memory for that.
     pub fn add_to<'a>(&'a self, body: &mut Body<'a>) -> Result<(), OutOfMemory> {
         self.validity.begin_column(body)?;
-        let offsets = &self.offsets[..=body.rows()];
-        body.buffer(Cow::Borrowed(offsets.as_flattened()))?;
+        if !matches!(self.representation, Representation::Fixed(_)) {
+            let offsets = &self.offsets[..=body.rows()];
+            body.buffer(Cow::Borrowed(offsets.as_flattened()))?;
+        }
         body.buffer(Cow::Borrowed(&self.bytes))
     }
 }
