@@ -67,7 +67,7 @@ pub use changed_relations::ChangedRelations;
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};
 pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
 pub use formats::undeliverable::{UndeliverableType, Unrepresentable, Why};
-pub use hash::{Hash128, HashBuffer, LastHash, StreamHasher};
+pub use hash::{Hash128, HashBuffer, StreamHasher};
 pub use known_relations::KnownRelations;
 pub use nearest_values::Nearest;
 pub use reason::{Reason, Share};

@@ -7,7 +7,6 @@ pub mod attention;
 pub mod backend;
 pub mod backend_local;
 pub mod built_in_functions;
-pub mod catalog_columns;
 pub mod catalog_row;
 pub mod catalog_scan;
 pub mod client;

@@ -8,20 +8,26 @@ use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::replaced_in_query;
 
-/// The value of a parameter of the statement as a constant, in the current memory context, as the planner takes it. `None` if the value is not
-/// known, or not of its type.
+/// The value that is given for a parameter of the statement, if it is known, and of the parameter's type.
+pub fn given<'p>(
+    param: &pg_sys::Param,
+    params: Option<Tree<'p, pg_sys::ParamListInfoData>>,
+) -> Option<&'p pg_sys::ParamExternData> {
+    let params = params.filter(|params| params.paramFetch.is_none() && param.paramkind == ParamKind::PARAM_EXTERN)?;
+    let place = usize::try_from(param.paramid - 1).ok().filter(|place| *place < params.numParams as usize)?;
+    // SAFETY: the list ends with as many values as it says, and lives as long.
+    let value = unsafe { &*(&raw const (*params.as_ptr()).params).cast::<pg_sys::ParamExternData>().add(place) };
+    (value.ptype == param.paramtype).then_some(value)
+}
+
+/// The same as a constant, in the current memory context, as the planner takes it.
 pub fn as_constant(
     param: Tree<'_, pg_sys::Param>,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
 ) -> Option<*mut pg_sys::Node> {
-    let params = params.filter(|params| params.paramFetch.is_none())?;
-    let place = usize::try_from(param.paramid - 1).ok().filter(|place| *place < params.numParams as usize)?;
-    // SAFETY: the list ends with as many values as it says; the value has the type that stands beside it.
+    let value = given(&param, params)?;
+    // SAFETY: the value has the type that stands beside it.
     unsafe {
-        let value = *(&raw const (*params.as_ptr()).params).cast::<pg_sys::ParamExternData>().add(place);
-        if value.ptype != param.paramtype {
-            return None;
-        }
         let (mut length, mut by_value) = (0i16, false);
         pg_sys::get_typlenbyval(param.paramtype, &mut length, &mut by_value);
         let datum = if value.isnull || by_value {

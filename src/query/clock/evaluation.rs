@@ -1,5 +1,5 @@
 //! Clock expressions are computed here, as the statement that asks would compute them: by the server's executor, under
-//! the same settings, at the same time.
+//! the same settings, at the same time. One that has the same value at the far end of the present minute settles.
 //!
 //! Their functions may raise: a date may be out of range, a zone unknown. Such an ERROR is dropped, without a
 //! subtransaction, and the statement is bypassed; if it needs the value, it raises the ERROR itself. That is sound
@@ -12,11 +12,11 @@ use std::mem::MaybeUninit;
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum, Oid};
 
-use super::carried::{Carried, ClockTrees, Facts};
-use super::expression::{Pace, closed, closed_by, given, type_of};
-use super::leaf::{Leaf, Moment};
+use super::carried::{ClockTrees, Facts, executable};
+use super::expression::{closed, given, type_of};
+use super::leaf::Moment;
 use super::noted::MOST;
-use super::shifted::Shift;
+use super::sides::Shift;
 use super::sight::Sight;
 use super::split::{MOST_FIXED, Split};
 use super::types::form_of;
@@ -25,7 +25,6 @@ use crate::pg::computing::{Unshown, compute, prepare};
 use crate::pg::error_passing::{caught, direct};
 use crate::pg::server;
 use crate::pg::tree::Tree;
-use crate::pg::tree_making::replaced;
 use crate::query::parameters;
 
 /// What the clock expressions of a statement are computed with.
@@ -179,12 +178,13 @@ fn add(key: &mut HashBuffer, computed: &Computed, sight: Option<&Sight<'_>>) -> 
 /// it is no clock expression, asks for the arrival of a message, has parameters, is NULL, cannot be computed, or is of
 /// a type that is passed by reference.
 pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
-    if !closed(expression)?.asks {
-        return None;
-    }
-    let trees = ClockTrees::of_one(expression)?;
-    let clock = Clock { trees, params: None, one_message: false, sight: None };
-    let value = with_computed(&clock, false, |values| values.first().copied()).ok()??.value;
+    closed(expression).filter(|found| found.asks && !found.asks_for_message && !found.has_params)?;
+    let _unshown = Unshown::new();
+    // SAFETY: the expression is as long as its computation.
+    let value = unsafe {
+        let copy = Tree::enter(executable(expression))?;
+        caught(|| value_of(copy, None, Moment::present(), || Some(prepare(copy.as_ptr())))).flatten()?
+    };
     let (length, by_value) = value.form;
     if value.is_null || !by_value {
         return None;
@@ -199,18 +199,13 @@ pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::C
 /// # Errors
 /// As `hash_values`.
 pub fn with_values<R>(clock: &Clock<'_>, act: impl FnOnce(&[Computed]) -> R) -> Result<R, Reason> {
-    with_computed(clock, true, act)
-}
-
-/// As `with_values`; `must_settle` says that no value may change by less than a minute, unless it splits something.
-fn with_computed<R>(clock: &Clock<'_>, must_settle: bool, act: impl FnOnce(&[Computed]) -> R) -> Result<R, Reason> {
     let context = context();
     // SAFETY: the context is ours, and nothing in it is used after this. The expressions lie in a context that is still
     // there, since the statement that carries them is being planned or started.
     unsafe {
         let caller = pg_sys::MemoryContextSwitchTo(context);
         let mut values = UNWRITTEN;
-        let result = computed(clock, must_settle, &mut values).ok_or(Reason::MovingClock).map(act);
+        let result = computed(clock, &mut values).ok_or(Reason::MovingClock).map(act);
         pg_sys::MemoryContextSwitchTo(caller);
         // That cannot raise: the context has no callbacks.
         direct!(server::MemoryContextReset(context));
@@ -244,17 +239,16 @@ const UNWRITTEN: Results = [const { MaybeUninit::uninit() }; MOST];
 ///
 /// # Safety
 /// So many were written.
-unsafe fn written_ones(results: &mut Results, count: usize) -> &mut [Computed] {
+unsafe fn written_ones(results: &Results, count: usize) -> &[Computed] {
     // SAFETY: the caller promises that these were written; there are no more than there is room for.
-    unsafe { std::slice::from_raw_parts_mut(results.as_mut_ptr().cast(), count.min(MOST)) }
+    unsafe { std::slice::from_raw_parts(results.as_ptr().cast(), count.min(MOST)) }
 }
 
-/// Computes the values; `None` if one of them cannot be computed, or if one `must_settle`, and moves, and splits
-/// nothing.
+/// Computes the values; `None` if one of them cannot be computed, or moves and splits nothing.
 ///
 /// # Safety
 /// The expressions must be in memory.
-unsafe fn computed<'r>(clock: &Clock<'_>, must_settle: bool, results: &'r mut Results) -> Option<&'r [Computed]> {
+unsafe fn computed<'r>(clock: &Clock<'_>, results: &'r mut Results) -> Option<&'r [Computed]> {
     // SAFETY: the caller's promise.
     unsafe {
         let has_params = clock.trees.entries().flatten().any(|one| one.facts().has_params);
@@ -267,117 +261,75 @@ unsafe fn computed<'r>(clock: &Clock<'_>, must_settle: bool, results: &'r mut Re
         let _unshown = Unshown::new();
         let place = std::ptr::from_mut(results);
         let count = caught(|| run(&clock, place)).flatten()?;
-        let values = written_ones(results, count);
-        for (one, entry) in values.iter_mut().zip(trees.entries()).filter(|_| must_settle) {
-            if keeps_its_value(&entry?, &one.value, clock.params) {
-                one.split = None;
-            } else if one.split.is_none() {
-                return None;
-            }
-        }
-        Some(values)
+        Some(written_ones(results, count))
     }
 }
 
-/// Computes the values; `None` if an expression asks for the arrival of a message that is not the only one, or is none
-/// of ours. Returns how many values it has written. What the functions raise jumps over this frame.
+/// Computes the values; `None` if an expression asks for the arrival of a message that is not the only one, moves and
+/// splits nothing, or is none of ours. Returns how many values it has written. What the functions raise jumps over this
+/// frame.
 ///
 /// # Safety
 /// The expressions must be in memory, `results` valid, and no frame between here and `caught` may have pending
 /// destructors.
 unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
+    let present = Moment::present();
     let mut count = 0;
     // SAFETY: the caller's promise.
     for entry in unsafe { clock.trees.entries() } {
         let entry = entry?;
-        let Facts { asks_for_message, split, .. } = entry.facts();
+        let Facts { asks_for_message, may_settle, split, .. } = entry.facts();
         if *asks_for_message && !clock.one_message {
             return None;
         }
         // SAFETY: the caller's promise.
-        let value =
-            |one: Tree<'_, pg_sys::Node>| unsafe { value_of(one, clock.params, || Some(prepare(one.as_ptr()))) };
+        let beside = |one: Tree<'_, pg_sys::Node>| unsafe {
+            value_of(one, clock.params, present, || Some(prepare(one.as_ptr())))
+        };
         let (mut by, mut fixed) = (Value::NOTHING, [Value::NOTHING; MOST_FIXED]);
         if let Some(one) = entry.by() {
-            by = value(one)?;
+            by = beside(one)?;
         }
         for (place, one) in fixed.iter_mut().zip(entry.fixed()) {
-            *place = value(one?)?;
+            *place = beside(one?)?;
         }
+        let expression = entry.expression()?;
         // SAFETY: the caller's promise.
-        unsafe {
-            let value = value_of(entry.expression()?, clock.params, || entry.prepared())?;
-            (*results).get_mut(count)?.write(Computed { value, split: *split, by, fixed });
+        let at = |moment| unsafe { value_of(expression, clock.params, moment, || entry.prepared()) };
+        let value = at(present)?;
+        // SAFETY: values of one expression.
+        let settles = *may_settle && unsafe { at(present.at_far_end())?.equals(&value) };
+        if !settles && split.is_none() {
+            return None;
         }
+        let split = split.filter(|_| !settles);
+        // SAFETY: the caller's promise.
+        unsafe { (*results).get_mut(count)?.write(Computed { value, split, by, fixed }) };
         count += 1;
     }
     Some(count)
 }
 
-/// The value of an expression, which is `prepared` if it is neither a constant nor a parameter; `None` if it cannot be,
-/// or is of a type that clock expressions do not have. What it raises jumps over this frame.
+/// The value of an expression at a moment, which is `prepared` if it is neither a constant nor a parameter; `None` if it
+/// cannot be, or is of a type that clock expressions do not have. What it raises jumps over this frame.
 ///
 /// # Safety
 /// As `compute`.
 unsafe fn value_of(
     expression: Tree<'_, pg_sys::Node>,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+    moment: Moment,
     prepared: impl FnOnce() -> Option<*mut pg_sys::ExprState>,
 ) -> Option<Value> {
     let type_oid = type_of(expression);
     let form = form_of(type_oid)?;
     let (datum, is_null) = match given(expression.without_relabelling(), params) {
         Some(given) => given,
-        // SAFETY: the caller's promise.
-        None => unsafe { compute(prepared()?, params.map_or(std::ptr::null_mut(), Tree::as_ptr)) },
+        None => {
+            let params = params.map_or(std::ptr::null_mut(), Tree::as_ptr);
+            // SAFETY: the caller's promise. The expression names no other internal parameters than those of a moment.
+            unsafe { compute(prepared()?, params, &mut moment.values()) }
+        }
     };
     Some(Value { datum, is_null, type_oid, form })
-}
-
-/// Returns true if an expression that has this value keeps it for a minute or more. If neither its form nor its
-/// constants and parameters tell, it is computed for the start and the end of the present minute, too.
-///
-/// # Safety
-/// The expression must be in memory, and the value one of it.
-unsafe fn keeps_its_value(
-    entry: &Carried<'_>,
-    value: &Value,
-    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-) -> bool {
-    let Some(expression) = entry.expression() else { return false };
-    let pace = match entry.facts().pace {
-        Pace::Unknown => closed_by(expression, params).map_or(Pace::Moving, |found| found.pace),
-        known => known,
-    };
-    match pace {
-        Pace::Settled => true,
-        Pace::Moving => false,
-        Pace::Unknown => [Moment::MinuteStart, Moment::MinuteEnd].into_iter().all(|moment| {
-            // SAFETY: the caller's promise; values of one expression.
-            unsafe { value_at(expression, moment, params).is_some_and(|other| value.equals(&other)) }
-        }),
-    }
-}
-
-/// The value that an expression has at another moment; `None` if there is no telling.
-///
-/// # Safety
-/// The expression must be in memory.
-unsafe fn value_at(
-    expression: Tree<'_, pg_sys::Node>,
-    moment: Moment,
-    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-) -> Option<Value> {
-    let mut is_told = true;
-    // SAFETY: an expression like the other one, as the caller promises. The copy is as long as its computation.
-    unsafe {
-        let other = replaced(expression.as_ptr(), &mut |node, _depth| {
-            let leaf = Leaf::of(node).filter(|leaf| *leaf != Leaf::Date)?;
-            let other = leaf.at(moment);
-            is_told = is_told && other.is_some();
-            other
-        });
-        let other = Tree::enter(other).filter(|_| is_told)?;
-        caught(|| value_of(other, params, || Some(prepare(other.as_ptr())))).flatten()
-    }
 }

@@ -1,10 +1,10 @@
-//! What asks for the time, and what tells the same of another moment. Reads trees; keeps nothing.
+//! What asks for the time, and what computes the same from a moment. Reads trees; keeps nothing.
 
-use pgrx::pg_sys::{self, Datum};
+use pgrx::pg_sys::{self, Datum, INT4OID, InvalidOid, TIMEOID, TIMESTAMPOID, TIMESTAMPTZOID, TIMETZOID};
 
 use crate::pg::server;
 use crate::pg::tree::{Tree, match_node};
-use crate::pg::tree_making::call;
+use crate::pg::tree_making::{call, new_node};
 
 /// now(), transaction_timestamp() and statement_timestamp().
 const NOW: u32 = 1299;
@@ -61,52 +61,92 @@ impl Leaf {
         }
     }
 
-    /// A node that tells the same of another moment, in the current memory context. `None` if the leaf rounds the time,
-    /// or tells the date.
-    pub fn at(self, moment: Moment) -> Option<*mut pg_sys::Node> {
-        let constant = |time: pg_sys::TimestampTz| {
-            let (of_type, none) = (pg_sys::TIMESTAMPTZOID, pg_sys::InvalidOid);
-            // SAFETY: a new node, for a value of this type.
-            unsafe { pg_sys::makeConst(of_type, -1, none, 8, Datum::from(moment.around(time)), false, true).cast() }
-        };
-        let start = constant(server::GetCurrentTransactionStartTimestamp());
-        // SAFETY: functions that take a part of a timestamp with time zone: timetz, time, timestamp.
+    /// An expression with the same value at the moment that it is computed for: casts of a timestamp with time zone, and
+    /// what rounds their results.
+    pub fn at_moment(self) -> *mut pg_sys::Node {
+        let (date, start) = (pg_sys::DATEOID, parameter(TRANSACTION));
+        // SAFETY: functions that take a timestamp with time zone: date, timetz, time, timestamp.
         unsafe {
             match self {
-                Self::Transaction | Self::Timestamp(-1) => Some(start),
-                Self::Statement => Some(constant(server::GetCurrentStatementStartTimestamp())),
-                Self::Time(-1) => Some(call(1388, pg_sys::TIMETZOID, [start])),
-                Self::LocalTime(-1) => Some(call(2019, pg_sys::TIMEOID, [start])),
-                Self::LocalTimestamp(-1) => Some(call(2027, pg_sys::TIMESTAMPOID, [start])),
-                _ => None,
+                Self::Transaction => start,
+                Self::Statement => parameter(MESSAGE),
+                Self::Date => call(1178, date, [start]),
+                Self::Time(digits) => rounded(call(1388, TIMETZOID, [start]), (1969, TIMETZOID), digits),
+                Self::Timestamp(digits) => rounded(start, (1967, TIMESTAMPTZOID), digits),
+                Self::LocalTime(digits) => rounded(call(2019, TIMEOID, [start]), (1968, TIMEOID), digits),
+                Self::LocalTimestamp(digits) => {
+                    rounded(call(2027, TIMESTAMPOID, [start]), (1961, TIMESTAMPOID), digits)
+                }
             }
         }
     }
 }
 
-/// The first or last microsecond of the minute around the present. They are asked about only to find out whether a
-/// value moves; none of them gets into a key.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
-    /// The start of the minute.
-    MinuteStart,
-    /// The end of the minute.
-    MinuteEnd,
+/// A time rounded to some digits of a second; to none if that is negative. The function does that, for values of the
+/// type.
+///
+/// # Safety
+/// An expression of the type.
+unsafe fn rounded(time: *mut pg_sys::Node, (function, of_type): (u32, pg_sys::Oid), digits: i32) -> *mut pg_sys::Node {
+    if digits < 0 {
+        return time;
+    }
+    // SAFETY: the caller's promise; such functions take a value and an integer.
+    unsafe {
+        let digits = pg_sys::makeConst(INT4OID, -1, InvalidOid, 4, Datum::from(digits), false, true);
+        call(function, of_type, [time, digits.cast()])
+    }
+}
+
+/// Numbers of the parameters that stand for the start of the transaction, and for the arrival of the message.
+const TRANSACTION: i32 = 0;
+const MESSAGE: i32 = 1;
+
+fn parameter(number: i32) -> *mut pg_sys::Node {
+    let param = new_node::<pg_sys::Param>();
+    // SAFETY: a new node.
+    unsafe {
+        ((*param).paramkind, (*param).paramid) = (pg_sys::ParamKind::PARAM_EXEC, number);
+        ((*param).paramtype, (*param).paramtypmod) = (TIMESTAMPTZOID, -1);
+    }
+    param.cast()
+}
+
+/// When an expression is computed, by the clock.
+#[derive(Clone, Copy)]
+pub struct Moment {
+    /// The start of the transaction, and the arrival of the message.
+    times: [pg_sys::TimestampTz; 2],
 }
 
 impl Moment {
-    fn around(self, time: pg_sys::TimestampTz) -> pg_sys::TimestampTz {
+    /// Now, as the statement sees it.
+    pub fn present() -> Self {
+        Self { times: [server::GetCurrentTransactionStartTimestamp(), server::GetCurrentStatementStartTimestamp()] }
+    }
+
+    /// The beginning of the first or of the last second of the minute around it, whichever is further away. What rounds
+    /// either to seconds gives a time in the same minute.
+    pub fn at_far_end(self) -> Self {
         /// In microseconds.
-        const MINUTE: i64 = 60_000_000;
-        let start = time - time.rem_euclid(MINUTE);
-        if self == Self::MinuteStart { start } else { start + MINUTE - 1 }
+        const SECOND: i64 = 1_000_000;
+        let far_end = |time: i64| {
+            let past = time.rem_euclid(60 * SECOND);
+            time - past + if past < 30 * SECOND { 59 * SECOND } else { 0 }
+        };
+        Self { times: self.times.map(far_end) }
+    }
+
+    /// The values of the parameters.
+    pub fn values(self) -> [pg_sys::ParamExecData; 2] {
+        self.times.map(|time| pg_sys::ParamExecData { value: Datum::from(time), ..Default::default() })
     }
 }
 
 /// Returns true if a text may ask for the time by a word, if it becomes a value of this type. One that becomes a date
 /// asks for the day (`day`).
 pub fn reads_time(type_oid: pg_sys::Oid) -> bool {
-    matches!(type_oid, pg_sys::TIMESTAMPTZOID | pg_sys::TIMESTAMPOID | pg_sys::TIMEOID | pg_sys::TIMETZOID)
+    matches!(type_oid, TIMESTAMPTZOID | TIMESTAMPOID | TIMEOID | TIMETZOID)
 }
 
 /// Returns true if a call of this function asks for the time.

@@ -4,14 +4,13 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys;
 
-use crate::pg::backend;
+use crate::pg::backend::WalkDepth;
 use crate::pg::tree::{Tree, match_node};
 
 /// A search under way.
 struct Search<'v> {
     visit: &'v mut dyn FnMut(&pg_sys::RangeTblEntry) -> bool,
-    /// Address of a local of the function that started the search.
-    stack_base: usize,
+    depth: WalkDepth,
     is_too_deep: bool,
 }
 
@@ -24,7 +23,7 @@ pub(super) fn any(
     visit: &mut dyn FnMut(&pg_sys::RangeTblEntry) -> bool,
 ) -> Result<bool, TooDeep> {
     let here = 0u8;
-    let mut search = Search { visit, stack_base: (&raw const here) as usize, is_too_deep: false };
+    let mut search = Search { visit, depth: WalkDepth::from(&here), is_too_deep: false };
     let found = search.look_at(query.as_node());
     if search.is_too_deep { Err(TooDeep) } else { Ok(found) }
 }
@@ -41,7 +40,7 @@ impl Search<'_> {
     /// Looks at a node and all below it. True stops the search.
     fn look_at(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         let here = 0u8;
-        if self.stack_base.abs_diff((&raw const here) as usize) > backend::stack_of_walks() {
+        if self.depth.is_passed(&here) {
             self.is_too_deep = true;
             return true;
         }
