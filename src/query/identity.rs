@@ -28,9 +28,9 @@ use std::ffi::c_void;
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::clock::{
-    ClockExpressions, ClockTrees, asks_for_time, counts_from_today, has_dates, makes_named_row, reads_time,
-};
+use super::clock::{ClockExpressions, ClockTrees, asks_for_time, has_dates, reads_time};
+use super::function_table::has;
+use super::function_table::properties::{FROM_TODAY, MAKING_ROWS};
 use super::hashes::{FormHash, TreeHash};
 use super::unused_columns::is_unused;
 use crate::pg::backend::WalkDepth;
@@ -191,7 +191,7 @@ impl TreeHasher {
             },
             FuncExpr(call) => {
                 self.call(call);
-                if counts_from_today(call.funcid) || makes_named_row(call.funcid) {
+                if has(call.funcid, FROM_TODAY | MAKING_ROWS) {
                     self.clock.note_day();
                 }
                 self.arguments(node, child!(call.args), asks_for_time(call.funcid))

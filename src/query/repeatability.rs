@@ -64,9 +64,6 @@ fn set_operation_leaves_open(operation: Tree<'_, pg_sys::SetOperationStmt>) -> b
 
 fn aggregate_leaves_open(aggregate: Tree<'_, pg_sys::Aggref>) -> bool {
     let function = aggregate.aggfnoid;
-    if COUNTS.contains(&function.to_u32()) {
-        return false;
-    }
     if has(function, EXTREME) {
         return !equality_is_bytewise(aggregate.aggtype, aggregate.inputcollid);
     }
@@ -77,6 +74,3 @@ fn aggregate_leaves_open(aggregate: Tree<'_, pg_sys::Aggref>) -> bool {
     !aggregate.aggdistinct.is_null()
         && !children!(aggregate.args as TargetEntry).all(|argument| is_bytewise(child!(argument.expr)))
 }
-
-/// count("any") and count(*): of equal values it does not matter which one is counted.
-const COUNTS: [u32; 2] = [2147, 2803];

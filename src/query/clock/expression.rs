@@ -4,7 +4,7 @@
 use pgrx::pg_sys::{self, BOOLOID, BPCHAROID, DATEOID, Datum, FLOAT8OID, INT2OID, INT4OID, INT8OID, Oid};
 use pgrx::pg_sys::{TIMEOID, TIMETZOID};
 
-use super::leaf::{Leaf, reads_time};
+use super::leaf::Leaf;
 use super::types;
 use crate::pg::built_in_functions::is_called_by_number;
 use crate::pg::compat::tree::walkers;
@@ -147,7 +147,7 @@ impl Reader<'_> {
                 let value = child!(coercion.arg).filter(|_| types::is_known(coercion.resulttype))?;
                 let text = self.text(value.as_node(), depth)?;
                 // It may be a word for the time.
-                Some(Closed { asks: text.asks || reads_time(coercion.resulttype), ..text })
+                Some(Closed { asks: text.asks || types::reads_time(coercion.resulttype), ..text })
             },
             MinMaxExpr(choice) => {
                 let all = self.all(child!(choice.args).filter(|_| types::is_compared(choice.minmaxtype)), depth)?;

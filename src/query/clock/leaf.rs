@@ -143,12 +143,6 @@ impl Moment {
     }
 }
 
-/// Returns true if a text may ask for the time by a word, if it becomes a value of this type. One that becomes a date
-/// asks for the day (`day`).
-pub fn reads_time(type_oid: pg_sys::Oid) -> bool {
-    matches!(type_oid, TIMESTAMPTZOID | TIMESTAMPOID | TIMEOID | TIMETZOID)
-}
-
 /// Returns true if a call of this function asks for the time.
 pub fn asks_for_time(function: pg_sys::Oid) -> bool {
     Leaf::of_function(function).is_some()

@@ -15,7 +15,6 @@
 
 mod carried;
 mod comparisons;
-mod day;
 mod evaluation;
 mod expression;
 mod fixed;
@@ -28,12 +27,11 @@ mod split;
 mod types;
 
 pub use carried::ClockTrees;
-pub use day::{counts_from_today, has_dates, makes_named_row};
 pub use evaluation::{Clock, ClockHash, Computed, constant_now, hash_values, with_values};
 pub use expression::closed;
-pub use leaf::{asks_for_time, is_time, reads_time};
+pub use leaf::{asks_for_time, is_time};
 pub use noted::ClockExpressions;
 pub use origin::EXTREMES;
 pub use sight::{Sight, Unindexed};
 pub use split::{Comparison, Split};
-pub use types::{is_compared, is_known};
+pub use types::{has_dates, is_compared, is_known, reads_time};

@@ -9,9 +9,11 @@ use super::checker::{ClockPlace, EligibilityChecker};
 use super::sql_functions;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child};
-use crate::query::clock::{asks_for_time, counts_from_today, makes_named_row};
+use crate::query::clock::asks_for_time;
 use crate::query::function_table::has;
-use crate::query::function_table::properties::{LISTING_COLUMNS, RECEIVING, SEARCHING, SESSION};
+use crate::query::function_table::properties::{
+    FROM_TODAY, LISTING_COLUMNS, MAKING_ROWS, RECEIVING, SEARCHING, SESSION,
+};
 use crate::query::operator_families;
 use crate::query::trusted_extensions::{is_trusted_function, is_trusted_operator};
 use crate::query::volatility::definition::{self, Definition};
@@ -65,7 +67,7 @@ impl EligibilityChecker {
             }
             return self.check_definition(call.funcid, definition::of(call.funcid));
         }
-        if self.clock == ClockPlace::Outside && counts_from_today(call.funcid) && volatility::is_stable(call.funcid) {
+        if self.clock == ClockPlace::Outside && has(call.funcid, FROM_TODAY) && volatility::is_stable(call.funcid) {
             self.note_day();
             return self.check_definition_at(ClockPlace::FromToday, call.funcid, definition::of(call.funcid));
         }
@@ -79,7 +81,7 @@ impl EligibilityChecker {
         if has(call.funcid, LISTING_COLUMNS) {
             return self.check_call_with_columns(call);
         }
-        if makes_named_row(call.funcid) {
+        if has(call.funcid, MAKING_ROWS) {
             return self.check_populating(call);
         }
         self.check_function(call.funcid) || self.check_missing_arguments(call.funcid, child!(call.args))

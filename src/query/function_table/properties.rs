@@ -29,6 +29,10 @@ pub const JSON_THOUGH_IMMUTABLE: u32 = 1 << 7;
 
 /// Asks for the time, the user or a setting: a query with it is refused for a reason of its own.
 pub const SESSION: u32 = 1 << 8;
+/// `age` with one argument, which counts from the present date: CURRENT_DATE is in its body.
+pub const FROM_TODAY: u32 = 1 << 21;
+/// Makes rows of a named type out of JSON, whose columns may be dates.
+pub const MAKING_ROWS: u32 = 1 << 22;
 /// Makes rows out of JSON whose columns the query lists.
 pub const LISTING_COLUMNS: u32 = 1 << 9;
 

@@ -78,6 +78,7 @@ pub(super) const FUNCTIONS: &[(u32, u32)] = &[
     (1351, READING), // timetz_out(timetz): DateStyle
     (1384, CLEAN | FIELD_OF_TIME), // date_part(text,date)
     (1385, CLEAN | CLOCK | COARSE), // date_part(text,time)
+    (1386, FROM_TODAY), // age(timestamptz)
     (1388, SETTINGS), // timetz(timestamptz)
     (1400, CLEAN | CLOCK), // name(varchar)
     (1401, CLEAN | CLOCK), // varchar(name)
@@ -117,6 +118,7 @@ pub(super) const FUNCTIONS: &[(u32, u32)] = &[
     (2032, CLEAN | TIME_ARITHMETIC), // timestamp_pl_interval(timestamp,interval)
     (2033, CLEAN | TIME_ARITHMETIC), // timestamp_mi_interval(timestamp,interval)
     (2049, SETTINGS | CLOCK | COARSE), // to_char(timestamp,text)
+    (2059, FROM_TODAY), // age(timestamp)
     (2069, READING | CLOCK), // timezone(text,timestamp): TimeZone, timezone_abbreviations
     (2071, CLEAN | TIME_ARITHMETIC), // date_pl_interval(date,interval)
     (2072, CLEAN | TIME_ARITHMETIC), // date_mi_interval(date,interval)
@@ -162,7 +164,7 @@ pub(super) const FUNCTIONS: &[(u32, u32)] = &[
     (2144, CLEAN | EXTREME | NEVER_FAILS), // min(interval)
     (2145, CLEAN | EXTREME), // min(text)
     (2146, CLEAN | EXTREME | NEVER_FAILS), // min(numeric)
-    (2147, CLEAN | NEVER_FAILS), // count(any)
+    (2147, CLEAN | ORDER_BLIND | NEVER_FAILS), // count(any)
     (2148, CLEAN | ORDER_BLIND), // variance(int8)
     (2149, CLEAN | ORDER_BLIND), // variance(int4)
     (2150, CLEAN | ORDER_BLIND), // variance(int2)
@@ -243,7 +245,7 @@ pub(super) const FUNCTIONS: &[(u32, u32)] = &[
     (2725, CLEAN | ORDER_BLIND), // stddev_pop(int4)
     (2726, CLEAN | ORDER_BLIND), // stddev_pop(int2)
     (2729, CLEAN | ORDER_BLIND), // stddev_pop(numeric)
-    (2803, CLEAN | NEVER_FAILS), // count()
+    (2803, CLEAN | ORDER_BLIND | NEVER_FAILS), // count()
     (2931, READING), // xpath(text,xml,_text): DateStyle, IntervalStyle, TimeZone
     (2932, READING), // xpath(text,xml): DateStyle, IntervalStyle, TimeZone
     (3049, READING), // xpath_exists(text,xml,_text): DateStyle, IntervalStyle, TimeZone
@@ -270,6 +272,7 @@ pub(super) const FUNCTIONS: &[(u32, u32)] = &[
     (3201, JSON), // json_build_object()
     (3204, LISTING_COLUMNS), // json_to_record(json)
     (3205, LISTING_COLUMNS), // json_to_recordset(json)
+    (3209, MAKING_ROWS), // jsonb_populate_record(anyelement,jsonb)
     (3265, JSON), // jsonb_agg_transfn(internal,anyelement)
     (3266, JSON), // jsonb_agg_finalfn(internal)
     (3267, JSON), // jsonb_agg(anyelement)
@@ -283,6 +286,7 @@ pub(super) const FUNCTIONS: &[(u32, u32)] = &[
     (3294, SESSION), // current_setting(text,bool)
     (3462, SETTINGS), // make_timestamptz(int4,int4,int4,int4,int4,float8)
     (3463, SETTINGS | CLOCK), // make_timestamptz(int4,int4,int4,int4,int4,float8,text)
+    (3475, MAKING_ROWS), // jsonb_populate_recordset(anyelement,jsonb)
     (3490, LISTING_COLUMNS), // jsonb_to_record(jsonb)
     (3491, LISTING_COLUMNS), // jsonb_to_recordset(jsonb)
     (3506, SETTINGS), // enum_in(cstring,oid)
@@ -308,6 +312,8 @@ pub(super) const FUNCTIONS: &[(u32, u32)] = &[
     (3823, SETTINGS), // numeric(money)
     (3824, SETTINGS), // money(numeric)
     (3835, OUTPUT), // range_out(anyrange)
+    (3960, MAKING_ROWS), // json_populate_record(anyelement,json,bool)
+    (3961, MAKING_ROWS), // json_populate_recordset(anyelement,json,bool)
     (4005, READING), // jsonb_path_exists(jsonb,jsonpath,jsonb,bool): DateStyle, TimeZone, lc_time
     (4006, READING), // jsonb_path_query(jsonb,jsonpath,jsonb,bool): DateStyle, TimeZone, lc_time
     (4007, READING), // jsonb_path_query_array(jsonb,jsonpath,jsonb,bool): DateStyle, TimeZone, lc_time
