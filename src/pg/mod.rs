@@ -54,6 +54,7 @@ pub mod text_search;
 pub mod transaction_changes;
 pub mod tree;
 pub mod tree_making;
+pub mod tree_search;
 pub mod tuplestore;
 pub mod varlena;
 pub mod waiting;

@@ -2,8 +2,6 @@
 //! its statement has to compute: an error in that would have no cause in the statement. Everything counts as
 //! something that may fail, but for the kinds of nodes and the functions whose rows say that they never do.
 
-use std::ffi::c_void;
-
 use pgrx::pg_sys;
 
 use super::clock::asks_for_time;
@@ -15,26 +13,25 @@ use crate::pg::lists::oids;
 use crate::pg::lone_expression;
 use crate::pg::object_ids::{DATETIME_FAMILY_OID, FIRST_UNPINNED_OID, FLOAT_FAMILY_OID, INTEGER_FAMILY_OID};
 use crate::pg::tree::{Tree, child, match_node};
+use crate::pg::tree_search::search;
 
 /// Returns true if computing an expression without sub-queries, or a list of them, may raise an error.
 pub fn expression_may_fail(node: *mut pg_sys::Node) -> bool {
-    // SAFETY: null, or a valid tree: the caller's walk has seen it.
-    unsafe { visit(node, std::ptr::null_mut()) }
+    finds_failure(node, false)
 }
 
 /// Returns true if computing a query may raise an error. Its own LIMIT does not count.
 pub fn query_may_fail(query: Tree<'_, pg_sys::Query>) -> bool {
-    let mut inside = true;
-    // SAFETY: a valid query. The context tells that the walk is inside of one.
-    unsafe { below(query, (&raw mut inside).cast()) }
+    finds_failure(query.as_node().as_ptr(), true)
 }
 
-/// # Safety
-/// As `visit`.
-unsafe fn below(query: Tree<'_, pg_sys::Query>, context: *mut c_void) -> bool {
-    let flags = pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP;
-    // SAFETY: the caller's promise.
-    unsafe { pg_sys::query_tree_walker(query.as_ptr(), Some(visit), context, flags as i32) }
+fn finds_failure(node: *mut pg_sys::Node, is_query: bool) -> bool {
+    let mut look = |below: Tree<'_, pg_sys::Node>| {
+        let is_itself = is_query && below.as_ptr() == node;
+        !is_itself && may_fail(below, is_query)
+    };
+    // SAFETY: null, or a valid tree: the caller's walk has seen it.
+    unsafe { search(node, pg_sys::QTW_EXAMINE_SORTGROUP, &mut look) }.unwrap_or(true)
 }
 
 /// Returns true if a node may fail by itself. Outside of any query, sub-queries count as such.
@@ -60,25 +57,6 @@ fn may_fail(node: Tree<'_, pg_sys::Node>, is_in_query: bool) -> bool {
         ArrayExpr(array) => array.multidims,
         _ => !in_query(node.tag()).has(node_table::NEVER_FAILS),
     }
-}
-
-/// The context is null outside of any query.
-///
-/// # Safety
-/// Null, or a node of a valid tree.
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
-    // SAFETY: the caller's promise.
-    let Some(tree) = (unsafe { Tree::enter(node) }) else { return false };
-    may_fail(tree, !context.is_null())
-        || match_node! { tree;
-            // SAFETY: a valid query.
-            Query(query) => unsafe { below(query, context) },
-            // The walker of queries descends into it by itself.
-            RangeTblEntry(_entry) => false,
-            // SAFETY: a node that the server's walker knows.
-            _ => unsafe { pg_sys::expression_tree_walker(node, Some(visit), context) },
-        }
 }
 
 /// Returns true if a sub-query has one value or none, whatever it reads. One that stands for a value must not give two

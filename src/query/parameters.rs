@@ -6,7 +6,7 @@ use pgrx::pg_sys::{self, ParamKind};
 use crate::pg::error_passing::guarded;
 use crate::pg::server;
 use crate::pg::tree::Tree;
-use crate::pg::tree_making::replaced_in_query;
+use crate::pg::tree_search::search;
 
 /// The value that is given for a parameter of the statement, if it is known, and of the parameter's type.
 pub fn given<'p>(
@@ -46,16 +46,16 @@ pub fn as_constant(
 /// A valid query.
 pub unsafe fn named_by(query: *mut pg_sys::Query) -> u32 {
     let mut named = 0;
-    // SAFETY: the caller's promise.
-    unsafe {
-        replaced_in_query(query, &mut |node, _depth| {
-            let param = node.as_a::<pg_sys::Param>().filter(|param| param.paramkind == ParamKind::PARAM_EXTERN)?;
+    let mut look = |node: Tree<'_, pg_sys::Node>| {
+        if let Some(param) = node.as_a::<pg_sys::Param>().filter(|param| param.paramkind == ParamKind::PARAM_EXTERN) {
             named |=
                 u32::try_from(param.paramid - 1).ok().and_then(|place| 1u32.checked_shl(place)).unwrap_or(u32::MAX);
-            None
-        })
+        }
+        false
     };
-    named
+    // SAFETY: the caller's promise.
+    let found = unsafe { search(query.cast(), 0, &mut look) };
+    if found.is_none() { u32::MAX } else { named }
 }
 
 /// The parameters in which NULL stands for the values of those that are not `named`, in the current memory context; the
