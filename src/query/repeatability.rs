@@ -70,7 +70,8 @@ fn aggregate_leaves_open(aggregate: Tree<'_, pg_sys::Aggref>) -> bool {
     if !has(function, ORDER_BLIND) {
         return true;
     }
-    // Which of several equal values DISTINCT lets through shows in the scale of a sum.
+    // Which of several equal values DISTINCT lets through shows in the scale of a sum, and not in a number of values.
     !aggregate.aggdistinct.is_null()
+        && !equality_is_bytewise(aggregate.aggtype, aggregate.aggcollid)
         && !children!(aggregate.args as TargetEntry).all(|argument| is_bytewise(child!(argument.expr)))
 }

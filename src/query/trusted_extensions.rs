@@ -1,5 +1,5 @@
-//! Extensions that a superuser trusts (`trusted_extensions`): their immutable functions in C, and the operators,
-//! operator classes and aggregates made of these, count like built-in ones. What of the better known extensions is safe
+//! Extensions that a superuser trusts (`trusted_extensions`): their immutable functions in C, and the operators and
+//! aggregates made of these, count like built-in ones. What of the better known extensions is safe
 //! stands in a table, which the setting does not overrule; for others the superuser promises that their functions
 //! depend on their arguments alone. Reads catalogs; keeps nothing.
 //!

@@ -10,7 +10,7 @@ use crate::query::row_types_and_custom_settings::MOST_ROW_TYPES;
 
 /// Most bodies that are read for one query, and how deeply they may call each other.
 const MOST_BODIES: usize = 128;
-const DEEPEST: u32 = 16;
+const DEEPEST: usize = 16;
 
 /// What the bodies of the functions that a query calls were found to mean.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +50,8 @@ pub(super) struct MetBodies {
     pub(super) relations: Vec<u32>,
     /// A body was met that could not be read.
     unreadable: bool,
-    pub(super) depth: u32,
+    /// The calls around the node that is checked, each as what its body is analysed and checked for.
+    pub(super) around: Vec<Vec<u32>>,
     /// The check is inside a function that is IMMUTABLE.
     pub(super) immutable: bool,
     /// The check is inside a function that is VOLATILE. Unless the server puts its body in its place, it takes a new snapshot for each call.
@@ -73,7 +74,7 @@ impl MetBodies {
             are_declared: false,
             relations: Vec::new(),
             unreadable: false,
-            depth: 0,
+            around: Vec::new(),
             immutable: false,
             volatile: false,
             body: None,
@@ -83,7 +84,7 @@ impl MetBodies {
 
     /// May one more be read?
     pub(super) fn has_room(&self) -> bool {
-        self.met < MOST_BODIES && self.depth < DEEPEST
+        self.met < MOST_BODIES && self.around.len() < DEEPEST
     }
 
     /// Adds what the body of a function means that is called.

@@ -17,6 +17,7 @@ use pgrx::pg_sys;
 use super::checker::{Blamed, ClockPlace, EligibilityChecker};
 use super::declared_functions::is_declared;
 use super::met_bodies::Read;
+use super::node_kinds::type_of;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat::public_may_execute;
 use crate::pg::compat::tree::KEEPS_BODIES;
@@ -133,13 +134,28 @@ impl EligibilityChecker {
         if declared.polymorphic && !shows_types {
             return self.blame_because(function, Reason::UserDefinedFunction, UNKNOWN_TYPES);
         }
+        let flags = u32::from(declared.immutable)
+            | u32::from(self.bodies.immutable) << 1
+            | u32::from(self.bodies.volatile) << 2;
+        let mut called = vec![function.to_u32(), call.inputcollid.to_u32(), call.funcresulttype.to_u32(), flags];
+        called.extend(given().map(|argument| type_of(argument).to_u32()));
+        if self.bodies.around.contains(&called) {
+            // It calls itself.
+            return false;
+        }
         if !self.bodies.has_room() {
             return self.blame(function, Reason::TooComplex);
         }
         let Some(body) = self.read_body(&SqlCall { row: &row, call, shows_types }, &declared) else { return true };
         // Where it is not the whole of a part of FROM it shows which of its rows is the first, or in which order they come.
         self.may_vary |= body.is_query && !(call.funcretset && self.rows_of == call.as_ptr());
-        self.note_body(call, body, seed) || self.check_body(function, body, &declared)
+        if self.note_body(call, body, seed) {
+            return true;
+        }
+        self.bodies.around.push(called);
+        let stopped = self.check_body(function, body, &declared);
+        self.bodies.around.pop();
+        stopped
     }
 
     /// Reads the body of a function. `None` stops the walk.
@@ -162,7 +178,7 @@ impl EligibilityChecker {
 
     /// Is the check in the body of a function, whose plan the server keeps for the session (PostgreSQL 18), whoever runs it and whatever settings become?
     pub(super) fn is_kept(&self) -> bool {
-        KEEPS_BODIES && self.bodies.depth > 0
+        KEEPS_BODIES && !self.bodies.around.is_empty()
     }
 
     /// May a plan of a body that the server keeps for the session (PostgreSQL 18) hide that the role may not execute this function? The planner asks when it
@@ -190,14 +206,12 @@ impl EligibilityChecker {
         let outer = (self.bodies.body.replace((function, body)), self.bodies.immutable, self.bodies.volatile);
         self.bodies.immutable |= declared.immutable;
         self.bodies.volatile |= declared.volatile;
-        self.bodies.depth += 1;
         let queries = std::mem::take(&mut self.queries);
         // No value of the clock in a body is in the key.
         let place = std::mem::replace(&mut self.clock, ClockPlace::Elsewhere);
         let stopped = self.check_all(tree);
         self.clock = place;
         self.queries = queries;
-        self.bodies.depth -= 1;
         (self.bodies.body, self.bodies.immutable, self.bodies.volatile) = outer;
         if stopped && self.offender.is_none() {
             self.offender = Some(Blamed { function, because: None });
