@@ -19,13 +19,8 @@ pub unsafe fn prepare(expression: *mut pg_sys::Node) -> *mut pg_sys::ExprState {
 /// context. What it raises jumps over this frame.
 ///
 /// # Safety
-/// What `prepare` has returned; null, or parameters that are there; and as many internal parameters (`PARAM_EXEC`) as
-/// the expression names.
-pub unsafe fn compute(
-    state: *mut pg_sys::ExprState,
-    params: pg_sys::ParamListInfo,
-    internal: &mut [pg_sys::ParamExecData],
-) -> (Datum, bool) {
+/// What `prepare` has returned, and null, or parameters that are there.
+pub unsafe fn compute(state: *mut pg_sys::ExprState, params: pg_sys::ParamListInfo) -> (Datum, bool) {
     // SAFETY: the caller's promise. A context needs nothing but memory for an expression that reads no rows.
     unsafe {
         let memory = pg_sys::CurrentMemoryContext;
@@ -33,7 +28,6 @@ pub unsafe fn compute(
             type_: NodeTag::T_ExprContext,
             ecxt_per_query_memory: memory,
             ecxt_per_tuple_memory: memory,
-            ecxt_param_exec_vals: internal.as_mut_ptr(),
             ecxt_param_list_info: params,
             ..Default::default()
         };

@@ -10,8 +10,7 @@ use std::cell::Cell;
 
 use pgrx::pg_sys::{self, Datum, ParamKind, SQLValueFunctionOp};
 
-use super::expression::{Closed, closed, joins};
-use super::leaf::Leaf;
+use super::expression::{Closed, closed, joins, lacks_arguments};
 use super::noted::ClockExpressions;
 use super::sides::{Shift, Sides};
 use super::split::{MOST_FIXED, Split};
@@ -250,13 +249,13 @@ fn entry(
     let Closed { may_settle, asks_for_message, has_params, .. } = found;
     let mut facts = Facts { may_settle, asks_for_message, has_params, split, prepared };
     let known = new_node::<pg_sys::Const>();
-    let mut list = list_of([known.cast(), executable(expression)]);
+    let mut list = list_of([known.cast(), executable(expression, &found)]);
     for one in beside.into_iter().flatten() {
         let found = closed(one)?;
         facts.asks_for_message |= found.asks_for_message;
         facts.has_params |= found.has_params;
         // SAFETY: a list of nodes that is made here.
-        list = unsafe { pg_sys::lappend(list, executable(one).cast()) };
+        list = unsafe { pg_sys::lappend(list, executable(one, &found).cast()) };
     }
     // SAFETY: a new node, whose value is as long as it says.
     unsafe {
@@ -269,13 +268,15 @@ fn entry(
     Some(list)
 }
 
-/// make_interval(int, int, int, int, int, int, double precision), whose arguments may be left out.
-const MAKE_INTERVAL: u32 = 3464;
 /// textcat(text, text)
 const TEXTCAT: u32 = 1258;
 
-/// A copy of an expression, ready to be executed at any moment.
-pub(super) fn executable(node: Tree<'_, pg_sys::Node>) -> *mut pg_sys::Node {
+/// A copy of an expression of which this was found, ready to be executed.
+pub(super) fn executable(node: Tree<'_, pg_sys::Node>, found: &Closed) -> *mut pg_sys::Node {
+    if !found.is_other {
+        // SAFETY: a node of a valid tree.
+        return unsafe { copy(node.as_ptr()) };
+    }
     let expression = as_executed(node);
     // SAFETY: a copy that nobody else knows.
     unsafe { pg_sys::fix_opfuncids(expression) };
@@ -285,9 +286,6 @@ pub(super) fn executable(node: Tree<'_, pg_sys::Node>) -> *mut pg_sys::Node {
 /// As `executable`, but for the functions behind operators. The planner makes the same of what the parser has left.
 fn as_executed(node: Tree<'_, pg_sys::Node>) -> *mut pg_sys::Node {
     let mut replace = |node: Tree<'_, pg_sys::Node>, _depth: u32| {
-        if let Some(leaf) = Leaf::of(node) {
-            return Some(leaf.at_moment());
-        }
         match_node! { node;
             SubLink(link) => lone_expression::of_sub_query(link).map(as_executed),
             CollateExpr(collated) => child!(collated.arg).map(|below| as_executed(below.as_node())),
@@ -302,11 +300,7 @@ fn as_executed(node: Tree<'_, pg_sys::Node>) -> *mut pg_sys::Node {
 
 /// A call with all of its arguments, in their order; `None` if it has them.
 fn completed(call: Tree<'_, pg_sys::FuncExpr>) -> Option<*mut pg_sys::Node> {
-    let is_named = |one: Tree<'_, pg_sys::Node>| one.tag() == pg_sys::NodeTag::T_NamedArgExpr;
-    let given = child!(call.args)?;
-    if call.funcid.to_u32() != MAKE_INTERVAL && !given.items().flatten().any(is_named) {
-        return None;
-    }
+    let given = child!(call.args).filter(|_| lacks_arguments(call))?;
     let row = CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, call.funcid)?;
     // SAFETY: a call of the function whose row is held; a list of expressions. The call that is made is like the other.
     unsafe {

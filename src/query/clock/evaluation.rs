@@ -14,7 +14,7 @@ use pgrx::pg_sys::{self, Datum, Oid};
 
 use super::carried::{ClockTrees, Facts, executable};
 use super::expression::{closed, given, type_of};
-use super::leaf::Moment;
+use super::leaf::{Leaf, Moment};
 use super::noted::MOST;
 use super::sides::Shift;
 use super::sight::Sight;
@@ -25,6 +25,7 @@ use crate::pg::computing::{Unshown, compute, prepare};
 use crate::pg::error_passing::{caught, direct};
 use crate::pg::server;
 use crate::pg::tree::Tree;
+use crate::pg::tree_making::replaced;
 use crate::query::parameters;
 
 /// What the clock expressions of a statement are computed with.
@@ -178,12 +179,12 @@ fn add(key: &mut HashBuffer, computed: &Computed, sight: Option<&Sight<'_>>) -> 
 /// it is no clock expression, asks for the arrival of a message, has parameters, is NULL, cannot be computed, or is of
 /// a type that is passed by reference.
 pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
-    closed(expression).filter(|found| found.asks && !found.asks_for_message && !found.has_params)?;
+    let found = closed(expression).filter(|found| found.asks && !found.asks_for_message && !found.has_params)?;
     let _unshown = Unshown::new();
     // SAFETY: the expression is as long as its computation.
     let value = unsafe {
-        let copy = Tree::enter(executable(expression))?;
-        caught(|| value_of(copy, None, Moment::present(), || Some(prepare(copy.as_ptr())))).flatten()?
+        let copy = Tree::enter(executable(expression, &found))?;
+        caught(|| value_of(copy, None, || Some(prepare(copy.as_ptr())))).flatten()?
     };
     let (length, by_value) = value.form;
     if value.is_null || !by_value {
@@ -239,9 +240,9 @@ const UNWRITTEN: Results = [const { MaybeUninit::uninit() }; MOST];
 ///
 /// # Safety
 /// So many were written.
-unsafe fn written_ones(results: &Results, count: usize) -> &[Computed] {
+unsafe fn written_ones(results: &mut Results, count: usize) -> &mut [Computed] {
     // SAFETY: the caller promises that these were written; there are no more than there is room for.
-    unsafe { std::slice::from_raw_parts(results.as_ptr().cast(), count.min(MOST)) }
+    unsafe { std::slice::from_raw_parts_mut(results.as_mut_ptr().cast(), count.min(MOST)) }
 }
 
 /// Computes the values; `None` if one of them cannot be computed, or moves and splits nothing.
@@ -261,31 +262,37 @@ unsafe fn computed<'r>(clock: &Clock<'_>, results: &'r mut Results) -> Option<&'
         let _unshown = Unshown::new();
         let place = std::ptr::from_mut(results);
         let count = caught(|| run(&clock, place)).flatten()?;
-        Some(written_ones(results, count))
+        let values = written_ones(results, count);
+        for (one, entry) in values.iter_mut().zip(trees.entries()) {
+            let entry = entry?;
+            if entry.facts().may_settle && settles(entry.expression()?, &one.value, clock.params) {
+                one.split = None;
+            } else if one.split.is_none() {
+                return None;
+            }
+        }
+        Some(values)
     }
 }
 
-/// Computes the values; `None` if an expression asks for the arrival of a message that is not the only one, moves and
-/// splits nothing, or is none of ours. Returns how many values it has written. What the functions raise jumps over this
-/// frame.
+/// Computes the values; `None` if an expression asks for the arrival of a message that is not the only one, or is none
+/// of ours. Returns how many values it has written. What the functions raise jumps over this frame.
 ///
 /// # Safety
 /// The expressions must be in memory, `results` valid, and no frame between here and `caught` may have pending
 /// destructors.
 unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
-    let present = Moment::present();
     let mut count = 0;
     // SAFETY: the caller's promise.
     for entry in unsafe { clock.trees.entries() } {
         let entry = entry?;
-        let Facts { asks_for_message, may_settle, split, .. } = entry.facts();
+        let Facts { asks_for_message, split, .. } = entry.facts();
         if *asks_for_message && !clock.one_message {
             return None;
         }
         // SAFETY: the caller's promise.
-        let beside = |one: Tree<'_, pg_sys::Node>| unsafe {
-            value_of(one, clock.params, present, || Some(prepare(one.as_ptr())))
-        };
+        let beside =
+            |one: Tree<'_, pg_sys::Node>| unsafe { value_of(one, clock.params, || Some(prepare(one.as_ptr()))) };
         let (mut by, mut fixed) = (Value::NOTHING, [Value::NOTHING; MOST_FIXED]);
         if let Some(one) = entry.by() {
             by = beside(one)?;
@@ -293,24 +300,51 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
         for (place, one) in fixed.iter_mut().zip(entry.fixed()) {
             *place = beside(one?)?;
         }
-        let expression = entry.expression()?;
         // SAFETY: the caller's promise.
-        let at = |moment| unsafe { value_of(expression, clock.params, moment, || entry.prepared()) };
-        let value = at(present)?;
-        // SAFETY: values of one expression.
-        let settles = *may_settle && unsafe { at(present.at_far_end())?.equals(&value) };
-        if !settles && split.is_none() {
-            return None;
+        unsafe {
+            let value = value_of(entry.expression()?, clock.params, || entry.prepared())?;
+            (*results).get_mut(count)?.write(Computed { value, split: *split, by, fixed });
         }
-        let split = split.filter(|_| !settles);
-        // SAFETY: the caller's promise.
-        unsafe { (*results).get_mut(count)?.write(Computed { value, split, by, fixed }) };
         count += 1;
     }
     Some(count)
 }
 
-/// The value of an expression at a moment, which is `prepared` if it is neither a constant nor a parameter; `None` if it
+/// The value that was found last to settle, if it is passed by value, with its type and the minute. Whether another
+/// expression has the same value decides on nothing but whether it is worth being kept.
+static SETTLED: Local<Cell<Option<(i64, Oid, Datum)>>> = Local::new(Cell::new(None));
+
+/// Returns true if an expression that has this value now has it at the far end of the present minute, too.
+///
+/// # Safety
+/// The expression must be in memory, and the value one of it.
+unsafe fn settles(
+    expression: Tree<'_, pg_sys::Node>,
+    value: &Value,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+) -> bool {
+    let present = Moment::present();
+    let known = (present.minute(), value.type_oid, value.datum);
+    // There are few booleans.
+    let is_kept = value.form.1 && !value.is_null && value.type_oid != pg_sys::BOOLOID;
+    if is_kept && SETTLED.get() == Some(known) {
+        return true;
+    }
+    // SAFETY: the caller's promise. The copy is as long as its computation; values of one expression.
+    let settles = unsafe {
+        let far = present.at_far_end();
+        let other = replaced(expression.as_ptr(), &mut |node, _depth| Some(Leaf::of(node)?.at(far)));
+        let Some(other) = Tree::enter(other) else { return false };
+        let other = caught(|| value_of(other, params, || Some(prepare(other.as_ptr())))).flatten();
+        other.is_some_and(|other| other.equals(value))
+    };
+    if settles && is_kept {
+        SETTLED.set(Some(known));
+    }
+    settles
+}
+
+/// The value of an expression, which is `prepared` if it is neither a constant nor a parameter; `None` if it
 /// cannot be, or is of a type that clock expressions do not have. What it raises jumps over this frame.
 ///
 /// # Safety
@@ -318,18 +352,14 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
 unsafe fn value_of(
     expression: Tree<'_, pg_sys::Node>,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-    moment: Moment,
     prepared: impl FnOnce() -> Option<*mut pg_sys::ExprState>,
 ) -> Option<Value> {
     let type_oid = type_of(expression);
     let form = form_of(type_oid)?;
     let (datum, is_null) = match given(expression.without_relabelling(), params) {
         Some(given) => given,
-        None => {
-            let params = params.map_or(std::ptr::null_mut(), Tree::as_ptr);
-            // SAFETY: the caller's promise. The expression names no other internal parameters than those of a moment.
-            unsafe { compute(prepared()?, params, &mut moment.values()) }
-        }
+        // SAFETY: the caller's promise.
+        None => unsafe { compute(prepared()?, params.map_or(std::ptr::null_mut(), Tree::as_ptr)) },
     };
     Some(Value { datum, is_null, type_oid, form })
 }

@@ -9,7 +9,7 @@ use super::types;
 use crate::pg::built_in_functions::is_called_by_number;
 use crate::pg::compat::tree::walkers;
 use crate::pg::lone_expression;
-use crate::pg::tree::{Tree, child, match_node};
+use crate::pg::tree::{Tree, child, children, match_node};
 use crate::query::function_table::has;
 use crate::query::function_table::properties::{CLEAN, CLOCK, COARSE, GATHERING, JOINING, READING, SETTINGS};
 use crate::query::parameters;
@@ -43,6 +43,15 @@ pub(super) fn joins(call: Tree<'_, pg_sys::OpExpr>) -> bool {
     has(behind(call), JOINING)
 }
 
+/// make_interval(int, int, int, int, int, int, double precision), whose arguments may be left out.
+const MAKE_INTERVAL: u32 = 3464;
+
+/// Returns true if a call may have fewer arguments than its function, or others than in their order.
+pub(super) fn lacks_arguments(call: Tree<'_, pg_sys::FuncExpr>) -> bool {
+    let is_named = |one: Tree<'_, pg_sys::Node>| one.tag() == pg_sys::NodeTag::T_NamedArgExpr;
+    call.funcid.to_u32() == MAKE_INTERVAL || children!(call.args as Node).any(is_named)
+}
+
 /// The type of an expression's values.
 pub(super) fn type_of(expression: Tree<'_, pg_sys::Node>) -> Oid {
     // SAFETY: an expression of a valid tree.
@@ -58,6 +67,8 @@ pub struct Closed {
     pub asks_for_message: bool,
     /// It names parameters of the statement.
     pub has_params: bool,
+    /// It is not executed as it is: it takes other nodes, which have the same value (`carried`).
+    pub is_other: bool,
     /// Its value may stay the same for a minute or more: whatever asks for the time in it is CURRENT_DATE, or lies below
     /// something coarse.
     pub may_settle: bool,
@@ -68,7 +79,7 @@ pub struct Closed {
 impl Closed {
     /// It says nothing.
     pub(super) const NOTHING: Self =
-        Self { asks: false, asks_for_message: false, has_params: false, may_settle: true, depth: 0 };
+        Self { asks: false, asks_for_message: false, has_params: false, is_other: false, may_settle: true, depth: 0 };
 
     /// What is known of both together.
     fn with(self, other: Self) -> Self {
@@ -76,6 +87,7 @@ impl Closed {
             asks: self.asks || other.asks,
             asks_for_message: self.asks_for_message || other.asks_for_message,
             has_params: self.has_params || other.has_params,
+            is_other: self.is_other || other.is_other,
             may_settle: self.may_settle && other.may_settle,
             depth: self.depth.max(other.depth),
         }
@@ -123,7 +135,8 @@ impl Reader<'_> {
         };
         // Whatever type a constant or a parameter has, such as a domain: what it is taken for counts.
         let is_known = found.depth > 0 || types::is_known(type_of(node));
-        (is_known && found.depth <= DEEPEST).then_some(Closed { depth: found.depth + 1, ..found })
+        let is_other = found.is_other || bare.as_ptr() != node.without_relabelling().as_ptr();
+        (is_known && found.depth <= DEEPEST).then_some(Closed { is_other, depth: found.depth + 1, ..found })
     }
 
     /// What is known of an expression by what it is made of.
@@ -140,7 +153,8 @@ impl Reader<'_> {
                 if call.funcretset || call.funcvariadic {
                     return None;
                 }
-                self.call(call.funcid, call.funcresulttype, child!(call.args), depth)
+                let all = self.call(call.funcid, call.funcresulttype, child!(call.args), depth)?;
+                Some(Closed { is_other: all.is_other || lacks_arguments(call), ..all })
             },
             OpExpr(call) => self.operator(call, depth),
             CoerceViaIO(coercion) => {
@@ -190,10 +204,11 @@ impl Reader<'_> {
 
     fn operator(&self, call: Tree<'_, pg_sys::OpExpr>, depth: usize) -> Option<Closed> {
         if !joins(call) {
-            return self.call(behind(call), call.opresulttype, child!(call.args), depth);
+            let all = self.call(behind(call), call.opresulttype, child!(call.args), depth)?;
+            return Some(Closed { is_other: all.is_other || call.opfuncid == pg_sys::InvalidOid, ..all });
         }
         // The casts of `boolean` and `char(n)` to text are functions of their own.
-        child!(call.args)?.items().try_fold(Closed::NOTHING, |all, one| {
+        child!(call.args)?.items().try_fold(Closed { is_other: true, ..Closed::NOTHING }, |all, one| {
             let one = one.filter(|one| !matches!(type_of(*one), BOOLOID | BPCHAROID))?;
             Some(all.with(self.text(one, depth)?))
         })

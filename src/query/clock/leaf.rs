@@ -1,10 +1,10 @@
-//! What asks for the time, and what computes the same from a moment. Reads trees; keeps nothing.
+//! What asks for the time, and what tells the same of another moment. Reads trees; keeps nothing.
 
 use pgrx::pg_sys::{self, Datum, INT4OID, InvalidOid, TIMEOID, TIMESTAMPOID, TIMESTAMPTZOID, TIMETZOID};
 
 use crate::pg::server;
 use crate::pg::tree::{Tree, match_node};
-use crate::pg::tree_making::{call, new_node};
+use crate::pg::tree_making::call;
 
 /// now(), transaction_timestamp() and statement_timestamp().
 const NOW: u32 = 1299;
@@ -61,16 +61,16 @@ impl Leaf {
         }
     }
 
-    /// An expression with the same value at the moment that it is computed for: casts of a timestamp with time zone, and
-    /// what rounds their results.
-    pub fn at_moment(self) -> *mut pg_sys::Node {
-        let (date, start) = (pg_sys::DATEOID, parameter(TRANSACTION));
+    /// An expression that has the same value at another moment: casts of a timestamp with time zone, and what rounds
+    /// their results.
+    pub fn at(self, moment: Moment) -> *mut pg_sys::Node {
+        let [start, message] = moment.times.map(constant);
         // SAFETY: functions that take a timestamp with time zone: date, timetz, time, timestamp.
         unsafe {
             match self {
                 Self::Transaction => start,
-                Self::Statement => parameter(MESSAGE),
-                Self::Date => call(1178, date, [start]),
+                Self::Statement => message,
+                Self::Date => call(1178, pg_sys::DATEOID, [start]),
                 Self::Time(digits) => rounded(call(1388, TIMETZOID, [start]), (1969, TIMETZOID), digits),
                 Self::Timestamp(digits) => rounded(start, (1967, TIMESTAMPTZOID), digits),
                 Self::LocalTime(digits) => rounded(call(2019, TIMEOID, [start]), (1968, TIMEOID), digits),
@@ -80,6 +80,11 @@ impl Leaf {
             }
         }
     }
+}
+
+fn constant(time: pg_sys::TimestampTz) -> *mut pg_sys::Node {
+    // SAFETY: a new node, for a value of this type.
+    unsafe { pg_sys::makeConst(TIMESTAMPTZOID, -1, InvalidOid, 8, Datum::from(time), false, true).cast() }
 }
 
 /// A time rounded to some digits of a second; to none if that is negative. The function does that, for values of the
@@ -98,21 +103,11 @@ unsafe fn rounded(time: *mut pg_sys::Node, (function, of_type): (u32, pg_sys::Oi
     }
 }
 
-/// Numbers of the parameters that stand for the start of the transaction, and for the arrival of the message.
-const TRANSACTION: i32 = 0;
-const MESSAGE: i32 = 1;
+/// In microseconds.
+const MINUTE: i64 = 60_000_000;
 
-fn parameter(number: i32) -> *mut pg_sys::Node {
-    let param = new_node::<pg_sys::Param>();
-    // SAFETY: a new node.
-    unsafe {
-        ((*param).paramkind, (*param).paramid) = (pg_sys::ParamKind::PARAM_EXEC, number);
-        ((*param).paramtype, (*param).paramtypmod) = (TIMESTAMPTZOID, -1);
-    }
-    param.cast()
-}
-
-/// When an expression is computed, by the clock.
+/// When an expression is computed, by the clock, in microseconds. It is asked about only to find out whether a value moves;
+/// no value of another moment than the present gets into a key.
 #[derive(Clone, Copy)]
 pub struct Moment {
     /// The start of the transaction, and the arrival of the message.
@@ -125,21 +120,20 @@ impl Moment {
         Self { times: [server::GetCurrentTransactionStartTimestamp(), server::GetCurrentStatementStartTimestamp()] }
     }
 
+    /// The number of the minute.
+    pub fn minute(self) -> i64 {
+        self.times[0].div_euclid(MINUTE)
+    }
+
     /// The beginning of the first or of the last second of the minute around it, whichever is further away. What rounds
     /// either to seconds gives a time in the same minute.
     pub fn at_far_end(self) -> Self {
-        /// In microseconds.
-        const SECOND: i64 = 1_000_000;
+        const LAST_SECOND: i64 = MINUTE - 1_000_000;
         let far_end = |time: i64| {
-            let past = time.rem_euclid(60 * SECOND);
-            time - past + if past < 30 * SECOND { 59 * SECOND } else { 0 }
+            let past = time.rem_euclid(MINUTE);
+            time - past + if past < MINUTE / 2 { LAST_SECOND } else { 0 }
         };
         Self { times: self.times.map(far_end) }
-    }
-
-    /// The values of the parameters.
-    pub fn values(self) -> [pg_sys::ParamExecData; 2] {
-        self.times.map(|time| pg_sys::ParamExecData { value: Datum::from(time), ..Default::default() })
     }
 }
 
