@@ -154,37 +154,6 @@ impl HashBuffer {
     }
 }
 
-/// A buffer with the hash of what it held last. What is asked for again and again is compared with that, which takes less time than hashing.
-#[derive(Default, Debug)]
-pub struct LastHash {
-    gathered: HashBuffer,
-    last: HashBuffer,
-    hash: Option<Hash128>,
-}
-
-impl LastHash {
-    /// One that has hashed nothing, without memory.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { gathered: HashBuffer::new(), last: HashBuffer::new(), hash: None }
-    }
-
-    /// The hash of what `add` gathers in an empty buffer: the same as by [`HashBuffer::finish`].
-    pub fn of(&mut self, add: impl FnOnce(&mut HashBuffer)) -> Hash128 {
-        self.gathered.clear();
-        add(&mut self.gathered);
-        match self.hash {
-            Some(hash) if self.gathered.bytes == self.last.bytes && self.gathered.is_complete() => hash,
-            _ => {
-                let hash = self.gathered.finish();
-                self.hash = self.gathered.is_complete().then_some(hash);
-                std::mem::swap(&mut self.gathered, &mut self.last);
-                hash
-            }
-        }
-    }
-}
-
 /// Streaming xxh3-128 over length-delimited parts, so that ("ab", "c") and ("a", "bc") differ. Allocates nothing.
 pub struct StreamHasher {
     state: Xxh3,
@@ -250,26 +219,6 @@ mod tests {
             hasher.part(part);
         }
         hasher.finish()
-    }
-
-    /// What was hashed last is told by its bytes, and nothing that is incomplete is remembered.
-    #[test]
-    fn the_last_hash_is_that_of_its_parts() {
-        let mut last = LastHash::new();
-        for parts in ["", "a", "a", "ab c", "a bc", "a bc", " ", "", "a"] {
-            let of = |buffer: &mut HashBuffer| parts.split(' ').for_each(|part| buffer.part(part.as_bytes()));
-            let mut alone = HashBuffer::new();
-            of(&mut alone);
-            assert_eq!(last.of(of), alone.finish());
-        }
-        let whole = last.of(|buffer| buffer.part(b"a"));
-        let lacking = |buffer: &mut HashBuffer| {
-            buffer.part(b"a");
-            buffer.incomplete = true;
-        };
-        let first = last.of(lacking);
-        assert!(first != whole && last.of(lacking) != first);
-        assert_eq!(last.of(|buffer| buffer.part(b"a")), whole);
     }
 
     #[test]

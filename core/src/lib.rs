@@ -58,7 +58,7 @@ pub use cache::{
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};
 pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
 pub use formats::undeliverable::{Unrepresentable, Why};
-pub use hash::{Hash128, HashBuffer, LastHash, StreamHasher};
+pub use hash::{Hash128, HashBuffer, StreamHasher};
 pub use known_relations::KnownRelations;
 pub use nearest_values::Nearest;
 pub use reason::{Reason, Share};

@@ -117,7 +117,7 @@ def text_of_rows(rows, names, read):
              "use super::properties::*;",
              "",
              "#[rustfmt::skip]",
-             "pub(super) const FUNCTIONS: &[(u32, u16)] = &["]
+             "pub(super) const FUNCTIONS: &[(u32, u32)] = &["]
     for oid, row in rows.items():
         settings_read = f": {', '.join(sorted(read[oid])[:3])}" if READING in row else ""
         lines.append(f"    ({oid}, {' | '.join(row)}), // {names.get(oid, 'no function')}{settings_read}")

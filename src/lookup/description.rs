@@ -186,11 +186,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
 /// The settings that the query reads by name.
 fn settings_read(traits: &QueryTraits) -> Vec<CString> {
     // SAFETY: the extras were just read, into the current memory context.
-    let mut settings = unsafe { traits.extras.settings() };
-    if traits.calls_declared() {
-        settings.push(environment::LANGUAGE.to_owned());
-    }
-    settings
+    unsafe { traits.extras.settings() }
 }
 
 /// Locks what the bodies of functions read, as the server does when it calls them.

@@ -30,8 +30,6 @@ const FEW_BLOCKS: u32 = 64;
 const FIRST_PATIENCE: u32 = 2;
 /// How often, at most, a table whose bounds were of no use is asked for before it is read again.
 const MOST_PATIENCE: u32 = 1_024;
-/// So many uses of bounds pay for having read the table.
-const PAYING_USES: u32 = 2;
 /// A twentieth of the time that a statement may take has to do for reading: 10 microseconds for a block are more than it takes.
 const TIME_FOR_A_BLOCK: Duration = Duration::from_micros(200);
 /// Columns that a backend remembers.
@@ -240,63 +238,51 @@ impl Place {
     }
 }
 
-/// How often this backend has asked for the bounds of a column. Plain data.
+/// How often this backend has to ask for the bounds of a column before the table is read. Plain data.
 #[derive(Clone, Copy)]
 struct Asked {
     column: TableColumn,
-    /// In vain, since the table was last read.
-    in_vain: u32,
-    /// How often it has to be before the table is read again.
+    /// So often from now on.
+    left: u32,
+    /// So often since the table was read last, if its bounds have been of no use.
     patience: u32,
-    /// With a result, since the table was last read.
-    uses: u32,
-    /// The table has been read.
-    was_read: bool,
 }
 
 impl Asked {
-    const NOTHING: Self = Self {
-        column: TableColumn { table: pg_sys::InvalidOid, number: 0 },
-        in_vain: 0,
-        patience: 0,
-        uses: 0,
-        was_read: false,
-    };
+    const NOTHING: Self = Self { column: TableColumn { table: pg_sys::InvalidOid, number: 0 }, left: 0, patience: 0 };
 }
 
 /// By column: each takes the place of another with the same remainder.
 static ASKED: Local<RefCell<[Asked; PLACES]>> = Local::new(RefCell::new([Asked::NOTHING; PLACES]));
 
-/// Does something with what is remembered of a column.
-fn with_asked<R>(column: TableColumn, act: impl FnOnce(&mut Asked) -> R) -> R {
+/// Does something with what is remembered of a column, which is `new` if nothing is.
+fn with_asked<R>(new: Asked, act: impl FnOnce(&mut Asked) -> R) -> R {
     ASKED.with_borrow_mut(|asked| {
-        let number = column.table.to_u32().wrapping_add(u32::from(column.number.cast_unsigned()));
+        let TableColumn { table, number } = new.column;
+        let number = table.to_u32().wrapping_add(u32::from(number.cast_unsigned()));
         let asked = &mut asked[number as usize % PLACES];
-        if asked.column != column {
-            *asked = Asked { column, ..Asked::NOTHING };
+        if asked.column != new.column {
+            *asked = new;
         }
         act(asked)
     })
 }
 
-/// Notes that stored bounds were of use.
+/// Notes that stored bounds were of use: that pays for reading the table again.
 fn note_use(column: TableColumn) {
-    with_asked(column, |asked| asked.uses = asked.uses.saturating_add(1));
+    with_asked(Asked { column, ..Asked::NOTHING }, |asked| (asked.left, asked.patience) = (0, 0));
 }
 
-/// Is a table of so many blocks to be read now? Reading one whose last bounds have not paid takes twice the patience of the time before.
+/// Is a table of so many blocks to be read now? Reading one whose last bounds were of no use takes twice the patience of the time before.
 fn is_due(column: TableColumn, blocks: u32) -> bool {
-    with_asked(column, |asked| {
-        let first = if blocks <= FEW_BLOCKS { 0 } else { FIRST_PATIENCE };
-        if !asked.was_read || asked.uses >= PAYING_USES {
-            asked.patience = first;
-        }
-        if asked.in_vain < asked.patience {
-            asked.in_vain += 1;
+    let left = if blocks <= FEW_BLOCKS { 0 } else { FIRST_PATIENCE };
+    with_asked(Asked { column, left, patience: 0 }, |asked| {
+        if asked.left > 0 {
+            asked.left -= 1;
             return false;
         }
-        let doubled = (asked.patience * 2 + 1).min(MOST_PATIENCE);
-        *asked = Asked { in_vain: 0, patience: doubled, uses: 0, was_read: true, ..*asked };
+        asked.patience = (asked.patience * 2 + 1).min(MOST_PATIENCE);
+        asked.left = asked.patience;
         true
     })
 }

@@ -5,7 +5,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::call::Call;
-use super::definition_versions::{self, UNKNOWN_CATALOGS};
+use super::definition_versions::UNKNOWN_CATALOGS;
 use super::forms::{self, Finding};
 use super::{portal, price, snapshot};
 use crate::invalidation::own_writes;
@@ -185,12 +185,7 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdi
         remember(form, &eligible, relations, traits.may_drop_relations || depends_on_values(plan));
     }
     let checked = relations.and_then(|relations| {
-        let checked = planner_input::check(plan, &opened, traits.unites, planned.versions.ddl);
-        if !definition_versions::are_settled() || own_definitions.is_err() {
-            // It may be what was true before the change, or what a rollback undoes.
-            planner_input::forget();
-        }
-        checked
+        planner_input::check(plan, &opened)
             // SAFETY: the extras were made for this planning.
             .and_then(|()| unsafe { planner_input::check_bodies(&traits) })
             .map_err(|refusal| refusal.reason)?;

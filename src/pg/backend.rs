@@ -73,9 +73,24 @@ pub fn is_logical_worker() -> bool {
     server::IsLogicalWorker()
 }
 
-/// How much stack a walk over a tree may use, in bytes.
-pub fn stack_of_walks() -> usize {
-    // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the walk must not, and leaves
-    // most of the stack to the planner, which needs less per level.
-    unsafe { pg_sys::max_stack_depth as usize * 1024 / 4 }
+/// How much of the stack a walk over a tree may use.
+#[derive(Clone, Copy)]
+pub struct WalkDepth {
+    base: usize,
+    most: usize,
+}
+
+impl WalkDepth {
+    /// For a walk that begins here: at the address of a local.
+    pub fn from(here: &u8) -> Self {
+        // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the walk must not, and
+        // leaves most of the stack to the planner, which needs less per level.
+        Self { base: std::ptr::from_ref(here) as usize, most: unsafe { pg_sys::max_stack_depth as usize * 1024 / 4 } }
+    }
+
+    /// Has the walk come too deep?
+    #[inline]
+    pub fn is_passed(self, here: &u8) -> bool {
+        self.base.abs_diff(std::ptr::from_ref(here) as usize) > self.most
+    }
 }

@@ -5,6 +5,7 @@ use pgrx::pg_sys;
 use super::catalog_scan::{self, Catalog};
 use super::compat;
 use super::object_ids::FIRST_UNPINNED_OID;
+use super::server;
 
 /// The server's own functions that some role may not execute: those that initdb has withdrawn from PUBLIC, and those that somebody has
 /// withdrawn since. Reads some three thousand rows. `None` if the catalog cannot be read now.
@@ -31,4 +32,17 @@ pub fn withdrawn() -> Option<Vec<pg_sys::Oid>> {
     }
     functions.retain(|function| !compat::public_may_execute(*function));
     Some(functions)
+}
+
+/// Stands for no function in the index of these (utils/fmgrtab.h).
+const NO_BUILT_IN: u16 = u16::MAX;
+
+/// Returns true if the code that runs for a function is fixed by its number.
+pub fn is_called_by_number(function: pg_sys::Oid) -> bool {
+    let number = function.to_u32();
+    // SAFETY: constants of the server, and a place that the first of them says is there.
+    unsafe {
+        number <= server::fmgr_last_builtin_oid.to_u32()
+            && *(&raw const server::fmgr_builtin_oid_index).cast::<u16>().add(number as usize) != NO_BUILT_IN
+    }
 }

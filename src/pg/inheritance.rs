@@ -20,12 +20,6 @@ pub fn locked_inheritors(root: pg_sys::Oid) -> *mut pg_sys::List {
     unsafe { kept!(server::find_all_inheritors(root, pg_sys::AccessShareLock as _, std::ptr::null_mut())) }
 }
 
-/// The partitioned tables that a partition is part of, the nearest first: a list of OIDs in the current memory context.
-pub fn partition_ancestors(relation: pg_sys::Oid) -> *mut pg_sys::List {
-    // SAFETY: reads a catalog; what it raises for a relation that is no partition any more is caught.
-    unsafe { guarded!(server::get_partition_ancestors(relation)) }
-}
-
 /// Has, or had, a relation others that inherit from it? Raises if it is gone.
 pub fn may_have_children(relation: pg_sys::Oid) -> bool {
     // SAFETY: a catalog search by OID.

@@ -343,8 +343,6 @@ unsafe extern "C-unwind" {
     pub fn RelationGetPartitionDesc(relation: pg_sys::Relation, omit_detached: bool) -> pg_sys::PartitionDesc;
     /// catalog/pg_inherits.h
     pub fn has_subclass(relation: pg_sys::Oid) -> bool;
-    /// catalog/partition.h
-    pub fn get_partition_ancestors(relation: pg_sys::Oid) -> *mut pg_sys::List;
     /// nodes/params.h: an error context.
     pub fn ParamsErrorCallback(data: *mut c_void);
     /// utils/snapmgr.h; may read pg_subtrans.

@@ -26,6 +26,7 @@ use super::ordering::{self, OrderedPrefix};
 use super::repeatability;
 use super::row_types_and_custom_settings::Extras;
 use super::trusted_extensions;
+use crate::pg::backend::WalkDepth;
 use crate::pg::encoding;
 use crate::pg::tree::Tree;
 pub use checker::Blamed;
@@ -50,8 +51,6 @@ pub struct QueryTraits {
     pub is_limited: bool,
     /// Constants may decide which of the relations that it names its plan reads: it has sub-queries in expressions.
     pub may_drop_relations: bool,
-    /// It has set operations.
-    pub unites: bool,
     /// It calls aggregates, whose parts the server finds anew at each execution; or it converts enums to JSON, and the server looks for
     /// casts of them at each execution.
     pub aggregates: bool,
@@ -112,7 +111,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
         return Checked { traits: Err(Reason::NoRelation), offender: None, resolves_names: false };
     }
     let here = 0u8;
-    let mut checker = EligibilityChecker::new((&raw const here) as usize, Some(seed));
+    let mut checker = EligibilityChecker::new(WalkDepth::from(&here), Some(seed));
     let _ = checker.check_all(query.as_node()) || checker.check_record_columns(query);
     checker.bodies.free();
     let mut offender = checker.offender.filter(|_| checker.reason != Some(Reason::MovingClock)).map(Offender::Function);
@@ -138,7 +137,6 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
             is_limited: repeatability::is_limited(query),
             may_drop_relations: checker.has_sublinks,
-            unites: checker.unites,
             aggregates: checker.aggregates || (checker.converts_to_json && checker.types.enums),
             clocks: checker.clocks,
             receives_text: checker.receives_text,
@@ -156,7 +154,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
 /// The first reason found not to cache what rests on it.
 pub fn check_expression(expression: Option<Tree<'_, pg_sys::Node>>) -> Result<bool, Reason> {
     let here = 0u8;
-    let mut checker = EligibilityChecker::new((&raw const here) as usize, None);
+    let mut checker = EligibilityChecker::new(WalkDepth::from(&here), None);
     checker.clock = ClockPlace::Elsewhere;
     if let Some(expression) = expression {
         checker.check_all(expression);

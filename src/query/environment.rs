@@ -4,10 +4,10 @@
 //! sessions with other settings keep their own results. All are read from the server's variables
 //! each time, because SET LOCAL, function SET clauses and aborts change them without any hook.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char};
 
-use arrow_cache_core::{Hash128, HashBuffer, LastHash, Reason, RoomyVec};
+use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys;
 
 use super::hashes::{EnvironmentHash, SettingsHash};
@@ -16,27 +16,6 @@ use super::verdict::Under;
 use crate::pg::backend_local::Local;
 use crate::pg::server_settings::text_of;
 use crate::pg::{backend, search_path, text_search};
-
-/// Adds who asks, where, and under which settings.
-fn add_environment(key: &mut HashBuffer, settings: SettingsHash) {
-    key.hash(settings.0);
-    // SAFETY: plain globals of this backend, read on its only thread. The search path ends in NUL and belongs to the settings machinery, which does not
-    // run meanwhile.
-    unsafe {
-        key.u32(pg_sys::MyDatabaseId.to_u32());
-        key.u32(backend::user_id().to_u32());
-        key.u32(backend::database_encoding() as u32);
-        add_string(key, pg_sys::namespace_search_path);
-    }
-}
-
-/// Settings and role.
-type Asked = (SettingsHash, pg_sys::Oid);
-/// An environment without settings that are read by name, with its search path, and its number.
-type UsualEnvironment = (Asked, Vec<u8>, EnvironmentHash);
-/// The one that was asked for last.
-static USUAL: Local<RefCell<Option<UsualEnvironment>>> = Local::new(RefCell::new(None));
-static ENVIRONMENT: Local<Cell<LastHash>> = Local::new(Cell::new(LastHash::new()));
 
 /// What the planner goes by when it computes or inlines functions in advance: the present settings, and the role. It
 /// asks whether the role may execute a function that it inlines, and then nobody asks again.
@@ -55,49 +34,32 @@ pub fn hash(seed: u64, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
 /// As `hash`, for the present settings as `settings` has told them.
 ///
 /// # Errors
-/// `SessionFunction` when a custom setting is hidden from some roles, or it is not sure which text search configuration a setting names, or
-/// which value a setting of PL/pgSQL has.
+/// `SessionFunction` when a custom setting is hidden from some roles, or it is not sure which text search configuration a setting names.
 pub fn hash_under(seed: u64, settings: SettingsHash, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
-    if custom.is_empty() {
-        return Ok(usual_environment(seed, settings));
+    let role = backend::user_id();
+    if let Some((_, _, hash)) = LAST.get().filter(|last| custom.is_empty() && (last.0, last.1) == (settings, role)) {
+        return Ok(hash);
     }
-    let mut added = Ok(());
-    let hash = hashed(&ENVIRONMENT, seed, |key| {
-        add_environment(key, settings);
-        added = custom.iter().try_for_each(|name| add_read_setting(key, name));
-    });
-    added.map(|()| EnvironmentHash(hash))
-}
-
-/// The environment of a query that reads no setting by name. The database and its encoding stay the same.
-fn usual_environment(seed: u64, settings: SettingsHash) -> EnvironmentHash {
-    let asked = (settings, backend::user_id());
-    // SAFETY: as in `add_environment`.
-    let search_path = unsafe { text_of(pg_sys::namespace_search_path) };
-    let mut last = USUAL.borrow_mut();
-    if let Some((facts, path, hash)) = &*last
-        && *facts == asked
-        && **path == *search_path
-    {
-        return *hash;
-    }
-    let mut key = HashBuffer::new();
+    // SAFETY: a plain global of this backend.
+    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let mut key = BUFFER.take();
+    key.clear();
     key.u64(seed);
-    add_environment(&mut key, settings);
+    key.hash(settings.0);
+    key.words([database, role.to_u32(), backend::database_encoding() as u32]);
+    custom.iter().try_for_each(|name| add_read_setting(&mut key, name))?;
     let hash = EnvironmentHash(key.finish());
-    *last = Vec::copy_of(search_path).ok().filter(|_| key.is_complete()).map(|path| (asked, path, hash));
-    hash
+    if custom.is_empty() && key.is_complete() {
+        LAST.set(Some((settings, role, hash)));
+    }
+    BUFFER.set(key);
+    Ok(hash)
 }
 
-fn hashed(last: &Cell<LastHash>, seed: u64, add: impl FnOnce(&mut HashBuffer)) -> Hash128 {
-    let mut kept = last.take();
-    let hash = kept.of(|key| {
-        key.u64(seed);
-        add(key);
-    });
-    last.set(kept);
-    hash
-}
+/// The environment of the last query that reads no setting by name.
+static LAST: Local<Cell<Option<(SettingsHash, pg_sys::Oid, EnvironmentHash)>>> = Local::new(Cell::new(None));
+
+static BUFFER: Local<Cell<HashBuffer>> = Local::new(Cell::new(HashBuffer::new()));
 
 /// Bytes of the search path that count for `of_text`.
 const PATH_COUNTED: usize = 96;
@@ -109,7 +71,8 @@ pub fn of_text(seed: u64, text: u64) -> u64 {
     let mut bytes = [0; PATH + PATH_COUNTED];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     bytes[8..16].copy_from_slice(&text.to_le_bytes());
-    // SAFETY: as in `add_environment`.
+    // SAFETY: plain globals of this backend, read on its only thread. The search path ends in NUL and belongs to the
+    // settings machinery, which does not run meanwhile.
     let (database, path) = unsafe { (pg_sys::MyDatabaseId.to_u32(), text_of(pg_sys::namespace_search_path)) };
     bytes[16..20].copy_from_slice(&database.to_le_bytes());
     bytes[20..PATH].copy_from_slice(&backend::user_id().to_u32().to_le_bytes());
@@ -127,35 +90,8 @@ pub const SESSION_USER: &CStr = c"session_user()";
 /// As above: the schema that comes first in `search_path`.
 pub const CURRENT_SCHEMA: &CStr = c"current_schema()";
 
-/// In the list of what a query reads, it stands for the settings that PL/pgSQL reads when it runs functions.
-pub const LANGUAGE: &CStr = c"plpgsql";
-/// These settings, each with its value before the language is loaded. SQLERRM is a message.
-const LANGUAGE_SETTINGS: [(&CStr, &CStr); 2] = [(c"plpgsql.check_asserts", c"on"), (c"lc_messages", c"")];
-
-/// Adds a setting of PL/pgSQL.
-///
-/// # Errors
-/// `SessionFunction` while it was set and the language is not loaded: the language may refuse that value.
-fn add_language_setting(key: &mut HashBuffer, (name, unset): (&CStr, &CStr)) -> Result<(), Reason> {
-    // SAFETY: functions that accept an unknown name; the value is a copy in the current memory context.
-    unsafe {
-        if pg_sys::GetConfigOptionFlags(name.as_ptr(), true) & pg_sys::GUC_CUSTOM_PLACEHOLDER as i32 != 0 {
-            return Err(Reason::SessionFunction);
-        }
-        let value = pg_sys::GetConfigOptionByName(name.as_ptr(), std::ptr::null_mut(), true);
-        add_string(key, if value.is_null() { unset.as_ptr() } else { value });
-        if !value.is_null() {
-            pg_sys::pfree(value.cast());
-        }
-    }
-    Ok(())
-}
-
 /// Adds a setting, or other state of the session, that a query reads.
 fn add_read_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
-    if name == LANGUAGE {
-        return LANGUAGE_SETTINGS.iter().try_for_each(|setting| add_language_setting(key, *setting));
-    }
     if name == SEARCH_CONFIGURATION {
         let configuration = text_search::default_configuration().ok_or(Reason::SessionFunction)?;
         key.u32(configuration.to_u32());
@@ -172,11 +108,7 @@ fn add_read_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
             return Ok(());
         }
         if name == DATABASE_NAME {
-            let database = pg_sys::get_database_name(pg_sys::MyDatabaseId);
-            add_string(key, database);
-            if !database.is_null() {
-                pg_sys::pfree(database.cast());
-            }
+            add_copy(key, pg_sys::get_database_name(pg_sys::MyDatabaseId));
             return Ok(());
         }
     }
@@ -190,20 +122,14 @@ fn add_read_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
 /// `SessionFunction` if the path names the session's schema of temporary objects, which asking for the current schema
 /// may create.
 fn add_schemas(key: &mut HashBuffer) -> Result<(), Reason> {
-    // SAFETY: as in `add_environment`.
+    // SAFETY: as in `of_text`.
     let path = unsafe { text_of(pg_sys::namespace_search_path) };
     if path.to_ascii_lowercase().windows(7).any(|part| part == b"pg_temp") {
         return Err(Reason::SessionFunction);
     }
     for schema in search_path::schemas() {
         // SAFETY: reads a catalog; the name is a copy, or null for a schema that has just been dropped.
-        unsafe {
-            let name = pg_sys::get_namespace_name(schema);
-            add_string(key, name);
-            if !name.is_null() {
-                pg_sys::pfree(name.cast());
-            }
-        }
+        unsafe { add_copy(key, pg_sys::get_namespace_name(schema)) };
     }
     Ok(())
 }
@@ -217,17 +143,21 @@ fn add_shown_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
         }
         let value = pg_sys::GetConfigOptionByName(name.as_ptr(), std::ptr::null_mut(), true);
         key.u8(u8::from(value.is_null()));
-        add_string(key, value);
-        if !value.is_null() {
-            pg_sys::pfree(value.cast());
-        }
+        add_copy(key, value);
     }
     Ok(())
 }
 
+/// Adds a text, and frees it. One that is not there counts as an empty one.
+///
 /// # Safety
-/// `text` must be null or NUL-terminated.
-unsafe fn add_string(key: &mut HashBuffer, text: *const c_char) {
+/// Null, or a copy that ends in NUL, in a memory context.
+unsafe fn add_copy(key: &mut HashBuffer, text: *mut c_char) {
     // SAFETY: the caller's promise.
-    key.part(unsafe { text_of(text) });
+    unsafe {
+        key.part(text_of(text));
+        if !text.is_null() {
+            pg_sys::pfree(text.cast());
+        }
+    }
 }

@@ -19,7 +19,7 @@ use properties::CLEAN;
 use rows::FUNCTIONS;
 
 /// The properties of each function, by its number.
-static TABLE: [u16; LENGTH] = table();
+static TABLE: [u32; LENGTH] = table();
 const LENGTH: usize = {
     let last = FUNCTIONS[FUNCTIONS.len() - 1].0;
     let last_clean = NOTHING_ELSE[NOTHING_ELSE.len() - 1];
@@ -27,7 +27,7 @@ const LENGTH: usize = {
 };
 
 /// Both lists are in ascending order, and no function is on both.
-const fn table() -> [u16; LENGTH] {
+const fn table() -> [u32; LENGTH] {
     let mut table = [0; LENGTH];
     let mut place = 0;
     while place < FUNCTIONS.len() {
@@ -48,6 +48,6 @@ const fn table() -> [u16; LENGTH] {
 }
 
 /// Returns true if a function has one of these properties.
-pub fn has(function: pg_sys::Oid, properties: u16) -> bool {
+pub fn has(function: pg_sys::Oid, properties: u32) -> bool {
     TABLE.get(function.to_u32() as usize).is_some_and(|known| known & properties != 0)
 }

@@ -28,11 +28,12 @@ use std::ffi::c_void;
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::clock::{
-    ClockExpressions, ClockTrees, Fixed, asks_for_time, counts_from_today, has_dates, makes_named_row, reads_time,
-};
+use super::clock::{ClockExpressions, ClockTrees, asks_for_time, has_dates, reads_time};
+use super::function_table::has;
+use super::function_table::properties::{FROM_TODAY, MAKING_ROWS};
 use super::hashes::{FormHash, TreeHash};
 use super::unused_columns::is_unused;
+use crate::pg::backend::WalkDepth;
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tree::walkers;
 use crate::pg::error_passing::direct;
@@ -80,7 +81,7 @@ pub fn of(query: Tree<'_, pg_sys::Query>, seed: u64) -> Result<Identity, Reason>
     let mut buffers = BUFFERS.take();
     buffers.iter_mut().for_each(HashBuffer::clear);
     buffers[0].u64(seed);
-    let mut hasher = TreeHasher::new(buffers, (&raw const here) as usize);
+    let mut hasher = TreeHasher::new(buffers, WalkDepth::from(&here));
     hasher.node(Some(query.as_node()));
     let TreeHasher { form: mut shared, constants, mut frame, reads_constants, too_complex, clock, .. } = hasher;
     let length = shared.len();
@@ -107,7 +108,7 @@ pub fn of_expression(expression: Tree<'_, pg_sys::Node>, seed: u64) -> Result<Ha
     let here = 0u8;
     let mut buffers = [const { HashBuffer::new() }; 3];
     buffers[0].u64(seed);
-    let mut hasher = TreeHasher::new(buffers, (&raw const here) as usize);
+    let mut hasher = TreeHasher::new(buffers, WalkDepth::from(&here));
     hasher.node(Some(expression));
     let TreeHasher { mut form, constants, too_complex, .. } = hasher;
     form.append(&constants);
@@ -161,7 +162,7 @@ impl TreeHasher {
             self.form.u32(NOTHING);
             return false;
         };
-        if self.is_too_deep(&here) {
+        if self.depth.is_passed(&here) {
             return self.stop();
         }
         self.form.u32(node.tag() as u32);
@@ -190,7 +191,7 @@ impl TreeHasher {
             },
             FuncExpr(call) => {
                 self.call(call);
-                if counts_from_today(call.funcid) || makes_named_row(call.funcid) {
+                if has(call.funcid, FROM_TODAY | MAKING_ROWS) {
                     self.clock.note_day();
                 }
                 self.arguments(node, child!(call.args), asks_for_time(call.funcid))
@@ -240,13 +241,8 @@ impl TreeHasher {
             self.clock.leave(call, before);
             if let Some(operator) = call.as_a::<pg_sys::OpExpr>() {
                 let level = self.level;
-                self.clock.compare(
-                    operator,
-                    before,
-                    // SAFETY: the walk is in the queries of its levels.
-                    |levels| unsafe { Level::query_above(level, levels) },
-                    |one, query| Fixed::beside(one, query),
-                );
+                // SAFETY: the walk is in the queries of its levels.
+                self.clock.compare(operator, before, |levels| unsafe { Level::query_above(level, levels) });
             }
         }
         stopped

@@ -6,7 +6,7 @@
 //! | May the answer to this query be kept? | `eligibility` (nodes: `node_table`), `volatility` (functions: `function_table`), `trusted_extensions`, `types`, `operator_families` |
 //! | Which values of the clock does it ask for? | `clock` |
 //! | Which columns does nothing use? Which texts are constants wherever they pass through? | `unused_columns`, `constant_texts` (`enclosing`: the queries around a node) |
-//! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (constraints, indexes, partition keys) |
+//! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (virtual columns, indexes) |
 //! | Is it the same question? | `key`: `statement_text` (`known_texts`: those that come again), `identity` (form and tree), `environment` (settings, role), `parameters` |
 //! | … with functions of users in SQL? | `eligibility` (bodies), `name_resolution` |
 //! | Is it the same plan, for a template? | `plan_facts`, `opened_relations` (what the executor opens), `plan_kinds` |

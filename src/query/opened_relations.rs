@@ -9,6 +9,7 @@ use crate::pg::compat;
 use crate::pg::tree::{Tree, child, children, match_node};
 
 /// What a plan's executor would open.
+#[derive(Default)]
 pub struct Opened<'t> {
     /// Tables, each at least once. Those that may be left out when the plan starts are not among them.
     pub tables: Vec<pg_sys::Oid>,
@@ -39,56 +40,31 @@ impl Opened<'_> {
 
 struct Collector<'t> {
     plan: Tree<'t, pg_sys::PlannedStmt>,
-    /// Places in the range table, from 1.
-    places: Vec<u32>,
-    indexes: Vec<pg_sys::Oid>,
-    scanned: Vec<pg_sys::Oid>,
-    scanned_places: Vec<u32>,
-    whole_places: Vec<(u32, f64)>,
-    is_parallel: bool,
-    left_out: Vec<Tree<'t, pg_sys::Plan>>,
-    has_unknown_nodes: bool,
-    has_foreign_nodes: bool,
+    /// The relations of the range table.
+    relations: Vec<pg_sys::Oid>,
+    found: Opened<'t>,
     /// What is met now may be left out when the plan starts.
     uncertain: bool,
 }
 
 /// What the executor of a plan would open.
 pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened<'_> {
-    let mut found = Collector {
-        plan,
-        places: Vec::new(),
-        indexes: Vec::new(),
-        scanned: Vec::new(),
-        scanned_places: Vec::new(),
-        whole_places: Vec::new(),
-        is_parallel: false,
-        left_out: Vec::new(),
-        has_unknown_nodes: false,
-        has_foreign_nodes: false,
-        uncertain: false,
-    };
-    found.walk(child!(plan.planTree));
-    found.walk_all(child!(plan.subplans));
-    let entries: Vec<_> = children!(plan.rtable as RangeTblEntry).collect();
-    let relation = |place: &u32| entries.get((*place as usize).wrapping_sub(1)).map(|entry| entry.relid);
-    Opened {
-        tables: found.places.iter().filter_map(relation).collect(),
-        indexes: found.indexes,
-        left_out: found.left_out,
-        scanned: found.scanned,
-        scanned_tables: found.scanned_places.iter().filter_map(relation).collect(),
-        read_whole: found.whole_places.iter().filter_map(|(place, cost)| Some((relation(place)?, *cost))).collect(),
-        is_parallel: found.is_parallel,
-        has_unknown_nodes: found.has_unknown_nodes,
-        has_foreign_nodes: found.has_foreign_nodes,
-    }
+    let relations = children!(plan.rtable as RangeTblEntry).map(|entry| entry.relid).collect();
+    let mut collector = Collector { plan, relations, found: Opened::default(), uncertain: false };
+    collector.walk(child!(plan.planTree));
+    collector.walk_all(child!(plan.subplans));
+    collector.found
 }
 
 impl<'t> Collector<'t> {
+    /// The relation at this place of the range table, from 1.
+    fn relation(&self, place: u32) -> Option<pg_sys::Oid> {
+        self.relations.get((place as usize).wrapping_sub(1)).copied()
+    }
+
     fn table(&mut self, place: u32) {
         if !self.uncertain {
-            self.places.push(place);
+            self.found.tables.extend(self.relation(place));
         }
     }
 
@@ -105,14 +81,14 @@ impl<'t> Collector<'t> {
     }
 
     fn scan(&mut self, place: u32) {
-        self.scanned_places.push(place);
+        self.found.scanned_tables.extend(self.relation(place));
         self.table(place);
     }
 
     fn index(&mut self, index: pg_sys::Oid) {
-        self.scanned.push(index);
+        self.found.scanned.push(index);
         if !self.uncertain {
-            self.indexes.push(index);
+            self.found.indexes.push(index);
         }
     }
 
@@ -121,7 +97,8 @@ impl<'t> Collector<'t> {
         let node = plan.as_node();
         match_node! { node;
             SeqScan(scan) => {
-                self.whole_places.push((scan.scan.scanrelid, plan.total_cost));
+                let table = self.relation(scan.scan.scanrelid);
+                self.found.read_whole.extend(table.map(|table| (table, plan.total_cost)));
                 self.scan(scan.scan.scanrelid);
             },
             SampleScan(scan) => self.scan(scan.scan.scanrelid),
@@ -129,7 +106,7 @@ impl<'t> Collector<'t> {
             TidScan(scan) => self.scan(scan.scan.scanrelid),
             TidRangeScan(scan) => self.scan(scan.scan.scanrelid),
             ForeignScan(scan) => {
-                self.has_foreign_nodes = true;
+                self.found.has_foreign_nodes = true;
                 self.scan(scan.scan.scanrelid);
             },
             IndexScan(scan) => {
@@ -155,13 +132,13 @@ impl<'t> Collector<'t> {
             CustomScan(scan) => if is_scan_of_parts(scan) {
                 self.tables_of_parts();
             } else {
-                self.has_foreign_nodes = true;
+                self.found.has_foreign_nodes = true;
                 self.scan(scan.scan.scanrelid);
                 self.walk_all(child!(scan.custom_plans));
             },
             _ => {
-                self.is_parallel |= matches!(node.tag(), NodeTag::T_Gather | NodeTag::T_GatherMerge);
-                self.has_unknown_nodes |= !in_plan(node.tag(), OPENS_NOTHING);
+                self.found.is_parallel |= matches!(node.tag(), NodeTag::T_Gather | NodeTag::T_GatherMerge);
+                self.found.has_unknown_nodes |= !in_plan(node.tag(), OPENS_NOTHING);
             }
         }
         self.walk(child!(plan.lefttree));
@@ -191,7 +168,7 @@ impl<'t> Collector<'t> {
         }
         let outside = self.uncertain;
         if !all && !outside {
-            self.left_out.extend(plans_of(children));
+            self.found.left_out.extend(plans_of(children));
         }
         self.uncertain |= !all;
         self.walk_all(children);
@@ -205,24 +182,4 @@ pub fn plans_of<'t>(list: Option<Tree<'t, pg_sys::List>>) -> impl Iterator<Item 
         // SAFETY: every node of a list of plans begins with a plan.
         unsafe { Tree::enter(node.as_ptr().cast()) }
     })
-}
-
-/// Returns true if a plan may have something `left_out`. Asked of many plans that have nothing, so nothing is
-/// collected.
-pub fn may_prune_at_start(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
-    prunes(plan, child!(plan.planTree)) || plans_of(child!(plan.subplans)).any(|below| prunes(plan, Some(below)))
-}
-
-fn prunes<'t>(all: Tree<'t, pg_sys::PlannedStmt>, plan: Option<Tree<'t, pg_sys::Plan>>) -> bool {
-    let Some(plan) = plan else { return false };
-    let any = |list| plans_of(list).any(|below| prunes(all, Some(below)));
-    let node = plan.as_node();
-    let prunes_itself = match_node! { node;
-        Append(append) => compat::pruning_of_append(all, append).is_some() || any(child!(append.appendplans)),
-        MergeAppend(append) => compat::pruning_of_merge_append(all, append).is_some() || any(child!(append.mergeplans)),
-        SubqueryScan(scan) => prunes(all, child!(scan.subplan)),
-        CustomScan(scan) => any(child!(scan.custom_plans)),
-        _ => false,
-    };
-    prunes_itself || prunes(all, child!(plan.lefttree)) || prunes(all, child!(plan.righttree))
 }

@@ -18,7 +18,7 @@ fn is_family_of_user(family: pg_sys::Oid) -> bool {
 /// Are values hashed or sorted by code of a user where they are compared with this operator in bulk? An operator of the server's that has no
 /// family of the server's may be put into one by a superuser. If it has one, the planner sorts by that: it takes the first family of the
 /// list, which is in the order of OIDs (an index scan of pg_amop), and OIDs of users are the greater ones. It takes another family only to
-/// merge with the rows of an index of that family, and a plan that scans such an index is refused (`planner_input`).
+/// merge with the rows of an index of that family, in one of several plans.
 pub fn hash_or_sort_by_user(operator: pg_sys::Oid) -> bool {
     let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
     // SAFETY: reads catalogs about an operator that the query uses; the list holds OIDs.

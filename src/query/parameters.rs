@@ -6,22 +6,28 @@ use pgrx::pg_sys::{self, ParamKind};
 use crate::pg::error_passing::guarded;
 use crate::pg::server;
 use crate::pg::tree::Tree;
-use crate::pg::tree_making::replaced_in_query;
+use crate::pg::tree_search::search;
 
-/// The value of a parameter of the statement as a constant, in the current memory context, as the planner takes it. `None` if the value is not
-/// known, or not of its type.
+/// The value that is given for a parameter of the statement, if it is known, and of the parameter's type.
+pub fn given<'p>(
+    param: &pg_sys::Param,
+    params: Option<Tree<'p, pg_sys::ParamListInfoData>>,
+) -> Option<&'p pg_sys::ParamExternData> {
+    let params = params.filter(|params| params.paramFetch.is_none() && param.paramkind == ParamKind::PARAM_EXTERN)?;
+    let place = usize::try_from(param.paramid - 1).ok().filter(|place| *place < params.numParams as usize)?;
+    // SAFETY: the list ends with as many values as it says, and lives as long.
+    let value = unsafe { &*(&raw const (*params.as_ptr()).params).cast::<pg_sys::ParamExternData>().add(place) };
+    (value.ptype == param.paramtype).then_some(value)
+}
+
+/// The same as a constant, in the current memory context, as the planner takes it.
 pub fn as_constant(
     param: Tree<'_, pg_sys::Param>,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
 ) -> Option<*mut pg_sys::Node> {
-    let params = params.filter(|params| params.paramFetch.is_none())?;
-    let place = usize::try_from(param.paramid - 1).ok().filter(|place| *place < params.numParams as usize)?;
-    // SAFETY: the list ends with as many values as it says; the value has the type that stands beside it.
+    let value = given(&param, params)?;
+    // SAFETY: the value has the type that stands beside it.
     unsafe {
-        let value = *(&raw const (*params.as_ptr()).params).cast::<pg_sys::ParamExternData>().add(place);
-        if value.ptype != param.paramtype {
-            return None;
-        }
         let (mut length, mut by_value) = (0i16, false);
         pg_sys::get_typlenbyval(param.paramtype, &mut length, &mut by_value);
         let datum = if value.isnull || by_value {
@@ -40,16 +46,16 @@ pub fn as_constant(
 /// A valid query.
 pub unsafe fn named_by(query: *mut pg_sys::Query) -> u32 {
     let mut named = 0;
-    // SAFETY: the caller's promise.
-    unsafe {
-        replaced_in_query(query, &mut |node, _depth| {
-            let param = node.as_a::<pg_sys::Param>().filter(|param| param.paramkind == ParamKind::PARAM_EXTERN)?;
+    let mut look = |node: Tree<'_, pg_sys::Node>| {
+        if let Some(param) = node.as_a::<pg_sys::Param>().filter(|param| param.paramkind == ParamKind::PARAM_EXTERN) {
             named |=
                 u32::try_from(param.paramid - 1).ok().and_then(|place| 1u32.checked_shl(place)).unwrap_or(u32::MAX);
-            None
-        })
+        }
+        false
     };
-    named
+    // SAFETY: the caller's promise.
+    let found = unsafe { search(query.cast(), 0, &mut look) };
+    if found.is_none() { u32::MAX } else { named }
 }
 
 /// The parameters in which NULL stands for the values of those that are not `named`, in the current memory context; the

@@ -382,7 +382,6 @@ fn cacheable(words: &[u32], plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Marke
         is_limited: flags & IS_LIMITED != 0,
         may_drop_relations: flags & MAY_DROP_RELATIONS != 0,
         // Asked when the plan is made, and not later.
-        unites: false,
         aggregates: flags & AGGREGATES != 0,
         receives_text: flags & RECEIVES_TEXT != 0,
         trusts: flags & TRUSTS != 0,

@@ -1,5 +1,4 @@
-//! The settings that shape or decide what functions return, and which partitions a plan leaves out with the rights that
-//! it would ask for, as one number. Each lookup asks for it, and they hardly ever change. So they are compared with
+//! The settings that shape or decide what functions return, or what names mean, as one number. Each lookup asks for it, and they hardly ever change. So they are compared with
 //! those that were hashed last, which takes less time than to gather and hash them. State of this backend; no lock.
 
 use std::cell::RefCell;
@@ -13,8 +12,8 @@ use crate::pg::backend_local::Local;
 use crate::pg::server;
 use crate::pg::server_settings::{self, text_of};
 
-const NUMBERS: usize = 17;
-const TEXTS: usize = 7;
+const NUMBERS: usize = 15;
+const TEXTS: usize = 8;
 
 /// The server's variables at one moment.
 struct Present {
@@ -74,10 +73,9 @@ impl Present {
                     u32::from(pg_sys::Transform_null_equals),
                     u32::from(pg_sys::standard_conforming_strings),
                     server_settings::changed_row_types() as u32,
-                    u32::from(pg_sys::enable_partition_pruning),
-                    pg_sys::constraint_exclusion as u32,
                 ],
                 texts: [
+                    pg_sys::namespace_search_path,
                     server::locale_monetary,
                     server::locale_numeric,
                     server::locale_time,

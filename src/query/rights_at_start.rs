@@ -9,7 +9,7 @@ use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys::{self, NodeTag, Oid};
 
 use super::eligibility::QueryTraits;
-use super::opened_relations::{may_prune_at_start, opened_by, plans_of};
+use super::opened_relations::{opened_by, plans_of};
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, match_node};
@@ -25,7 +25,8 @@ pub fn may_depend_on_time(
     traits: &QueryTraits,
     may_lack: impl FnOnce() -> bool,
 ) -> bool {
-    if !may_prune_at_start(plan) {
+    // Most plans have no partitions.
+    if plan.appendRelations.is_null() {
         return false;
     }
     let left_out = opened_by(plan).left_out;

@@ -6,6 +6,7 @@
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::node_table::{ADDS_NO_ROWS, in_plan};
+use super::parameters;
 use super::unique_scan::{finds_one, lets_one_through};
 use crate::pg::tree::{Tree, child, children, match_node};
 
@@ -90,16 +91,7 @@ impl<'t> Prover<'t> {
         let datum = if let Some(constant) = expression.as_a::<pg_sys::Const>() {
             (constant.consttype == pg_sys::INT8OID && !constant.constisnull).then_some(constant.constvalue)
         } else {
-            let param = expression.as_a::<pg_sys::Param>()?;
-            let is_given = param.paramkind == pg_sys::ParamKind::PARAM_EXTERN && param.paramtype == pg_sys::INT8OID;
-            let params = self.params.filter(|params| is_given && params.paramFetch.is_none())?;
-            let place = usize::try_from(param.paramid).ok()?.checked_sub(1)?;
-            if place >= params.numParams as usize {
-                return None;
-            }
-            // SAFETY: the list ends with as many values as it says.
-            let given =
-                unsafe { &*(&raw const (*params.as_ptr()).params).cast::<pg_sys::ParamExternData>().add(place) };
+            let given = expression.as_a::<pg_sys::Param>().and_then(|param| parameters::given(&param, self.params))?;
             (given.ptype == pg_sys::INT8OID && !given.isnull).then_some(given.value)
         };
         u64::try_from(datum?.value() as i64).ok()

@@ -1,5 +1,5 @@
-//! Extensions that a superuser trusts (`trusted_extensions`): their immutable functions in C, and the operators,
-//! operator classes and aggregates made of these, count like built-in ones. What of the better known extensions is safe
+//! Extensions that a superuser trusts (`trusted_extensions`): their immutable functions in C, and the operators and
+//! aggregates made of these, count like built-in ones. What of the better known extensions is safe
 //! stands in a table, which the setting does not overrule; for others the superuser promises that their functions
 //! depend on their arguments alone. Reads catalogs; keeps nothing.
 //!
@@ -254,18 +254,6 @@ pub fn is_trusted_operator(operator: pg_sys::Oid) -> bool {
 /// Does an operator family that is not built in count like one that is?
 pub fn is_trusted_family(family: pg_sys::Oid) -> bool {
     trusted_extension_of(pg_sys::OperatorFamilyRelationId, family).is_some()
-}
-
-/// Does an operator class that is not built in count like one that is?
-pub fn is_trusted_class(class: pg_sys::Oid) -> bool {
-    trusted_extension_of(pg_sys::OperatorClassRelationId, class).is_some_and(|extension| {
-        // SAFETY: reads a catalog about a class.
-        let is_excluded = |types: &[&[u8]]| is_named(unsafe { pg_sys::get_opclass_input_type(class) }, types);
-        match KNOWN.iter().find(|(known, _)| *known == extension.name.to_bytes()) {
-            Some((_, Safe::AllBut { types, .. })) if is_excluded(types) => false,
-            _ => !is_known_unsafe(&extension),
-        }
-    })
 }
 
 /// Is nothing of this extension safe?

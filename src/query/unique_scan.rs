@@ -4,7 +4,6 @@
 
 use pgrx::pg_sys;
 
-use crate::pg::catalog_columns::{INDEX_CLASSES, INDEX_COLLATIONS, INDEX_EXPRESSIONS, INDEX_KEYS, INDEX_PREDICATE};
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::index_list::indexes_of;
 use crate::pg::tree::{Tree, children};
@@ -78,14 +77,14 @@ impl UniqueKey {
             && form.indislive
             && !form.indisexclusion
             && is_btree(index)
-            && row.is_null(INDEX_PREDICATE as i16)
-            && row.is_null(INDEX_EXPRESSIONS as i16)
+            && row.is_null(pg_sys::Anum_pg_index_indpred as i16)
+            && row.is_null(pg_sys::Anum_pg_index_indexprs as i16)
             && row.is_seen_by(snapshot);
         let length = usize::try_from(form.indnkeyatts).ok().filter(|_| proves)?;
-        let families = row.oids(INDEX_CLASSES as i16)?.into_iter().take(length).map(family).collect();
-        let mut columns = row.small_integers(INDEX_KEYS as i16)?;
+        let families = row.oids(pg_sys::Anum_pg_index_indclass as i16)?.into_iter().take(length).map(family).collect();
+        let mut columns = row.small_integers(pg_sys::Anum_pg_index_indkey as i16)?;
         columns.truncate(length);
-        Some(Self { columns, families, collations: row.oids(INDEX_COLLATIONS as i16)? })
+        Some(Self { columns, families, collations: row.oids(pg_sys::Anum_pg_index_indcollation as i16)? })
     }
 
     /// Is each column equal to a value? `numbers` are the numbers by which the comparisons name the columns.

@@ -8,13 +8,13 @@
 
 use std::cell::Cell;
 
-use pgrx::pg_sys::{self, Datum, SQLValueFunctionOp};
+use pgrx::pg_sys::{self, Datum, ParamKind, SQLValueFunctionOp};
 
-use super::expression::{Closed, Pace, Part, behind, closed, closed_by, part};
-use super::functions::{self, TEXTCAT};
+use super::expression::{Closed, closed, joins, lacks_arguments};
 use super::noted::ClockExpressions;
-use super::shifted::Shift;
-use super::split::{Comparison, MOST_FIXED, Split};
+use super::sides::{Shift, Sides};
+use super::split::{MOST_FIXED, Split};
+use crate::pg::catalog_row::CatalogRow;
 use crate::pg::computing::prepare;
 use crate::pg::lists::nodes;
 use crate::pg::lone_expression;
@@ -29,8 +29,8 @@ pub struct ClockTrees {
 
 /// What is known of a clock expression. It is copied byte for byte, with the plan that carries it.
 pub(super) struct Facts {
-    /// How long it keeps its value, whatever the parameters are.
-    pub pace: Pace,
+    /// Its value may stay the same for a minute or more.
+    pub may_settle: bool,
     /// It asks for the arrival of the message.
     pub asks_for_message: bool,
     /// It, or something beside it, names parameters.
@@ -127,7 +127,10 @@ impl ClockTrees {
             let node = unsafe { Tree::enter(node) }?;
             let (expression, by) = match split.filter(|split| split.shift != Shift::None) {
                 None => (node, None),
-                Some(_) => Comparison::shifted_sides(node.as_a::<pg_sys::OpExpr>()?)?,
+                Some(_) => {
+                    let sides = Sides::shifted(node.as_a::<pg_sys::OpExpr>()?)?;
+                    (sides.with, sides.by)
+                }
             };
             let mut beside = [by, None, None, None, None];
             let fixed = expressions.fixed();
@@ -150,16 +153,6 @@ impl ClockTrees {
             list = appended(list, entry(today.as_node(), closed(today.as_node())?, None, [None; 1 + MOST_FIXED])?);
         }
         Some(Self { list })
-    }
-
-    /// The tree of an expression that `closed` knows.
-    pub(super) fn of_one(expression: Tree<'_, pg_sys::Node>) -> Option<Self> {
-        Some(Self {
-            list: appended(
-                std::ptr::null_mut(),
-                entry(expression, closed_by(expression, None)?, None, [None; 1 + MOST_FIXED])?,
-            ),
-        })
     }
 
     /// Those that a plan carries: a list that `list` has returned, or a copy of it; null for none.
@@ -230,7 +223,7 @@ impl ClockTrees {
                     // The mutator leaves what a constant points to where it is.
                     return Some(copy(node.as_ptr()));
                 }
-                let param = node.as_a::<pg_sys::Param>()?;
+                let param = node.as_a::<pg_sys::Param>().filter(|param| param.paramkind == ParamKind::PARAM_EXTERN)?;
                 Some(pg_sys::makeNullConst(param.paramtype, param.paramtypmod, param.paramcollid).cast())
             })
         };
@@ -253,8 +246,8 @@ fn entry(
     beside: [Option<Tree<'_, pg_sys::Node>>; 1 + MOST_FIXED],
 ) -> Option<*mut pg_sys::List> {
     let prepared = Cell::new(Prepared::NONE);
-    let Closed { pace, asks_for_message, has_params, .. } = found;
-    let mut facts = Facts { pace, asks_for_message, has_params, split, prepared };
+    let Closed { may_settle, asks_for_message, has_params, .. } = found;
+    let mut facts = Facts { may_settle, asks_for_message, has_params, split, prepared };
     let known = new_node::<pg_sys::Const>();
     let mut list = list_of([known.cast(), executable(expression, &found)]);
     for one in beside.into_iter().flatten() {
@@ -275,8 +268,11 @@ fn entry(
     Some(list)
 }
 
-/// A copy of an expression, ready to be executed.
-fn executable(node: Tree<'_, pg_sys::Node>, found: &Closed) -> *mut pg_sys::Node {
+/// textcat(text, text)
+const TEXTCAT: u32 = 1258;
+
+/// A copy of an expression of which this was found, ready to be executed.
+pub(super) fn executable(node: Tree<'_, pg_sys::Node>, found: &Closed) -> *mut pg_sys::Node {
     if !found.is_other {
         // SAFETY: a node of a valid tree.
         return unsafe { copy(node.as_ptr()) };
@@ -294,7 +290,7 @@ fn as_executed(node: Tree<'_, pg_sys::Node>) -> *mut pg_sys::Node {
             SubLink(link) => lone_expression::of_sub_query(link).map(as_executed),
             CollateExpr(collated) => child!(collated.arg).map(|below| as_executed(below.as_node())),
             FuncExpr(call) => completed(call),
-            OpExpr(call) => if functions::joins(behind(call)) { Some(joined(call)) } else { None },
+            OpExpr(call) => if joins(call) { Some(joined(call)) } else { None },
             _ => None,
         }
     };
@@ -304,19 +300,12 @@ fn as_executed(node: Tree<'_, pg_sys::Node>) -> *mut pg_sys::Node {
 
 /// A call with all of its arguments, in their order; `None` if it has them.
 fn completed(call: Tree<'_, pg_sys::FuncExpr>) -> Option<*mut pg_sys::Node> {
-    let Part::Call(_, arguments) = part(call.as_node())? else { return None };
-    if arguments.are_plain() {
-        return None;
-    }
-    // SAFETY: a zero of the type that `make_interval` takes in this place.
-    let zero = |place: usize| unsafe {
-        let (of_type, length) = if place == 6 { (pg_sys::FLOAT8OID, 8) } else { (pg_sys::INT4OID, 4) };
-        pg_sys::makeConst(of_type, -1, pg_sys::InvalidOid, length, pg_sys::Datum::null(), false, true).cast()
-    };
-    let ordered = arguments.ordered()?.enumerate();
-    let arguments = list_of(ordered.map(|(place, argument)| argument.map_or_else(|| zero(place), as_executed)));
-    // SAFETY: a call like the other one, with arguments of the same types.
+    let given = child!(call.args).filter(|_| lacks_arguments(call))?;
+    let row = CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, call.funcid)?;
+    // SAFETY: a call of the function whose row is held; a list of expressions. The call that is made is like the other.
     unsafe {
+        let all = pg_sys::expand_function_arguments(given.as_ptr(), false, call.funcresulttype, row.as_tuple());
+        let arguments = list_of(nodes(all).filter_map(|one| Tree::enter(one)).map(as_executed));
         let (result, collation) = (call.funcresulttype, call.inputcollid);
         let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
         Some(pg_sys::makeFuncExpr(call.funcid, result, arguments, call.funccollid, collation, form).cast())

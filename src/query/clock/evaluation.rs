@@ -1,5 +1,5 @@
 //! Clock expressions are computed here, as the statement that asks would compute them: by the server's executor, under
-//! the same settings, at the same time.
+//! the same settings, at the same time. One that has the same value at the far end of the present minute settles.
 //!
 //! Their functions may raise: a date may be out of range, a zone unknown. Such an ERROR is dropped, without a
 //! subtransaction, and the statement is bypassed; if it needs the value, it raises the ERROR itself. That is sound
@@ -12,11 +12,11 @@ use std::mem::MaybeUninit;
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum, Oid};
 
-use super::carried::{Carried, ClockTrees, Facts};
-use super::expression::{Pace, closed, closed_by, given, type_of};
+use super::carried::{ClockTrees, Facts, executable};
+use super::expression::{closed, given, type_of};
 use super::leaf::{Leaf, Moment};
 use super::noted::MOST;
-use super::shifted::Shift;
+use super::sides::Shift;
 use super::sight::Sight;
 use super::split::{MOST_FIXED, Split};
 use super::types::form_of;
@@ -179,12 +179,13 @@ fn add(key: &mut HashBuffer, computed: &Computed, sight: Option<&Sight<'_>>) -> 
 /// it is no clock expression, asks for the arrival of a message, has parameters, is NULL, cannot be computed, or is of
 /// a type that is passed by reference.
 pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
-    if !closed(expression)?.asks {
-        return None;
-    }
-    let trees = ClockTrees::of_one(expression)?;
-    let clock = Clock { trees, params: None, one_message: false, sight: None };
-    let value = with_computed(&clock, false, |values| values.first().copied()).ok()??.value;
+    let found = closed(expression).filter(|found| found.asks && !found.asks_for_message && !found.has_params)?;
+    let _unshown = Unshown::new();
+    // SAFETY: the expression is as long as its computation.
+    let value = unsafe {
+        let copy = Tree::enter(executable(expression, &found))?;
+        caught(|| value_of(copy, None, || Some(prepare(copy.as_ptr())))).flatten()?
+    };
     let (length, by_value) = value.form;
     if value.is_null || !by_value {
         return None;
@@ -199,18 +200,13 @@ pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::C
 /// # Errors
 /// As `hash_values`.
 pub fn with_values<R>(clock: &Clock<'_>, act: impl FnOnce(&[Computed]) -> R) -> Result<R, Reason> {
-    with_computed(clock, true, act)
-}
-
-/// As `with_values`; `must_settle` says that no value may change by less than a minute, unless it splits something.
-fn with_computed<R>(clock: &Clock<'_>, must_settle: bool, act: impl FnOnce(&[Computed]) -> R) -> Result<R, Reason> {
     let context = context();
     // SAFETY: the context is ours, and nothing in it is used after this. The expressions lie in a context that is still
     // there, since the statement that carries them is being planned or started.
     unsafe {
         let caller = pg_sys::MemoryContextSwitchTo(context);
         let mut values = UNWRITTEN;
-        let result = computed(clock, must_settle, &mut values).ok_or(Reason::MovingClock).map(act);
+        let result = computed(clock, &mut values).ok_or(Reason::MovingClock).map(act);
         pg_sys::MemoryContextSwitchTo(caller);
         // That cannot raise: the context has no callbacks.
         direct!(server::MemoryContextReset(context));
@@ -249,12 +245,11 @@ unsafe fn written_ones(results: &mut Results, count: usize) -> &mut [Computed] {
     unsafe { std::slice::from_raw_parts_mut(results.as_mut_ptr().cast(), count.min(MOST)) }
 }
 
-/// Computes the values; `None` if one of them cannot be computed, or if one `must_settle`, and moves, and splits
-/// nothing.
+/// Computes the values; `None` if one of them cannot be computed, or moves and splits nothing.
 ///
 /// # Safety
 /// The expressions must be in memory.
-unsafe fn computed<'r>(clock: &Clock<'_>, must_settle: bool, results: &'r mut Results) -> Option<&'r [Computed]> {
+unsafe fn computed<'r>(clock: &Clock<'_>, results: &'r mut Results) -> Option<&'r [Computed]> {
     // SAFETY: the caller's promise.
     unsafe {
         let has_params = clock.trees.entries().flatten().any(|one| one.facts().has_params);
@@ -268,8 +263,9 @@ unsafe fn computed<'r>(clock: &Clock<'_>, must_settle: bool, results: &'r mut Re
         let place = std::ptr::from_mut(results);
         let count = caught(|| run(&clock, place)).flatten()?;
         let values = written_ones(results, count);
-        for (one, entry) in values.iter_mut().zip(trees.entries()).filter(|_| must_settle) {
-            if keeps_its_value(&entry?, &one.value, clock.params) {
+        for (one, entry) in values.iter_mut().zip(trees.entries()) {
+            let entry = entry?;
+            if entry.facts().may_settle && settles(entry.expression()?, &one.value, clock.params) {
                 one.split = None;
             } else if one.split.is_none() {
                 return None;
@@ -295,14 +291,14 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
             return None;
         }
         // SAFETY: the caller's promise.
-        let value =
+        let beside =
             |one: Tree<'_, pg_sys::Node>| unsafe { value_of(one, clock.params, || Some(prepare(one.as_ptr()))) };
         let (mut by, mut fixed) = (Value::NOTHING, [Value::NOTHING; MOST_FIXED]);
         if let Some(one) = entry.by() {
-            by = value(one)?;
+            by = beside(one)?;
         }
         for (place, one) in fixed.iter_mut().zip(entry.fixed()) {
-            *place = value(one?)?;
+            *place = beside(one?)?;
         }
         // SAFETY: the caller's promise.
         unsafe {
@@ -314,8 +310,42 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
     Some(count)
 }
 
-/// The value of an expression, which is `prepared` if it is neither a constant nor a parameter; `None` if it cannot be,
-/// or is of a type that clock expressions do not have. What it raises jumps over this frame.
+/// The value that was found last to settle, if it is passed by value, with its type and the minute. Whether another
+/// expression has the same value decides on nothing but whether it is worth being kept.
+static SETTLED: Local<Cell<Option<(i64, Oid, Datum)>>> = Local::new(Cell::new(None));
+
+/// Returns true if an expression that has this value now has it at the far end of the present minute, too.
+///
+/// # Safety
+/// The expression must be in memory, and the value one of it.
+unsafe fn settles(
+    expression: Tree<'_, pg_sys::Node>,
+    value: &Value,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+) -> bool {
+    let present = Moment::present();
+    let known = (present.minute(), value.type_oid, value.datum);
+    // There are few booleans.
+    let is_kept = value.form.1 && !value.is_null && value.type_oid != pg_sys::BOOLOID;
+    if is_kept && SETTLED.get() == Some(known) {
+        return true;
+    }
+    // SAFETY: the caller's promise. The copy is as long as its computation; values of one expression.
+    let settles = unsafe {
+        let far = present.at_far_end();
+        let other = replaced(expression.as_ptr(), &mut |node, _depth| Some(Leaf::of(node)?.at(far)));
+        let Some(other) = Tree::enter(other) else { return false };
+        let other = caught(|| value_of(other, params, || Some(prepare(other.as_ptr())))).flatten();
+        other.is_some_and(|other| other.equals(value))
+    };
+    if settles && is_kept {
+        SETTLED.set(Some(known));
+    }
+    settles
+}
+
+/// The value of an expression, which is `prepared` if it is neither a constant nor a parameter; `None` if it
+/// cannot be, or is of a type that clock expressions do not have. What it raises jumps over this frame.
 ///
 /// # Safety
 /// As `compute`.
@@ -332,52 +362,4 @@ unsafe fn value_of(
         None => unsafe { compute(prepared()?, params.map_or(std::ptr::null_mut(), Tree::as_ptr)) },
     };
     Some(Value { datum, is_null, type_oid, form })
-}
-
-/// Returns true if an expression that has this value keeps it for a minute or more. If neither its form nor its
-/// constants and parameters tell, it is computed for the start and the end of the present minute, too.
-///
-/// # Safety
-/// The expression must be in memory, and the value one of it.
-unsafe fn keeps_its_value(
-    entry: &Carried<'_>,
-    value: &Value,
-    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-) -> bool {
-    let Some(expression) = entry.expression() else { return false };
-    let pace = match entry.facts().pace {
-        Pace::Unknown => closed_by(expression, params).map_or(Pace::Moving, |found| found.pace),
-        known => known,
-    };
-    match pace {
-        Pace::Settled => true,
-        Pace::Moving => false,
-        Pace::Unknown => [Moment::MinuteStart, Moment::MinuteEnd].into_iter().all(|moment| {
-            // SAFETY: the caller's promise; values of one expression.
-            unsafe { value_at(expression, moment, params).is_some_and(|other| value.equals(&other)) }
-        }),
-    }
-}
-
-/// The value that an expression has at another moment; `None` if there is no telling.
-///
-/// # Safety
-/// The expression must be in memory.
-unsafe fn value_at(
-    expression: Tree<'_, pg_sys::Node>,
-    moment: Moment,
-    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-) -> Option<Value> {
-    let mut is_told = true;
-    // SAFETY: an expression like the other one, as the caller promises. The copy is as long as its computation.
-    unsafe {
-        let other = replaced(expression.as_ptr(), &mut |node, _depth| {
-            let leaf = Leaf::of(node).filter(|leaf| *leaf != Leaf::Date)?;
-            let other = leaf.at(moment);
-            is_told = is_told && other.is_some();
-            other
-        });
-        let other = Tree::enter(other).filter(|_| is_told)?;
-        caught(|| value_of(other, params, || Some(prepare(other.as_ptr())))).flatten()
-    }
 }

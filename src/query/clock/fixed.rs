@@ -8,9 +8,6 @@ use super::expression::type_of;
 use super::split::{Comparison, EQUALITIES, Fixed, MOST_FIXED};
 use crate::pg::tree::{Tree, child, children, match_node};
 
-/// Most conditions of WHERE.
-const MOST_CONDITIONS: usize = 24;
-
 /// Deepest nesting of AND.
 const DEEPEST: usize = 8;
 
@@ -24,53 +21,32 @@ impl Fixed {
 
     fn found<'t>(comparison: &Comparison<'t>, query: Tree<'t, pg_sys::Query>) -> Option<Self> {
         let from = child!(query.jointree)?;
-        let conditions = Conditions::of(child!(from.quals)?)?;
         let relation = comparison.named.varno;
         let place = usize::try_from(relation).ok()?.checked_sub(1)?;
         // A view or a sub-query numbers its columns otherwise.
         let is_table = children!(query.rtable as RangeTblEntry).nth(place)?.rtekind == RTEKind::RTE_RELATION;
-        let is_here = || conditions.all().any(|one| one.as_ptr() == comparison.call);
-        if comparison.named.varlevelsup != 0 || !is_table || !is_here() {
+        if comparison.named.varlevelsup != 0 || !is_table {
             return None;
         }
-        let mut fixed = Self::NONE;
-        let mut count = 0;
-        for (column, value) in conditions.all().filter_map(|one| equality(one, relation)) {
-            if count < MOST_FIXED && !fixed.columns.contains(&column) {
+        let (mut fixed, mut count, mut is_here) = (Self::NONE, 0, false);
+        each(child!(from.quals)?, 0, &mut |one| {
+            is_here |= one.as_ptr() == comparison.call;
+            let found = equality(one, relation).filter(|(column, _)| !fixed.columns.contains(column));
+            if let Some((column, value)) = found.filter(|_| count < MOST_FIXED) {
                 (fixed.columns[count], fixed.values[count]) = (column, value);
                 count += 1;
             }
-        }
-        (count > 0).then_some(fixed)
+        });
+        (is_here && count > 0).then_some(fixed)
     }
 }
 
-/// The conditions that are joined by AND.
-struct Conditions<'t> {
-    nodes: [Option<Tree<'t, pg_sys::Node>>; MOST_CONDITIONS],
-    count: usize,
-}
-
-impl<'t> Conditions<'t> {
-    /// `None` if there are too many.
-    fn of(quals: Tree<'t, pg_sys::Node>) -> Option<Self> {
-        let mut found = Self { nodes: [None; MOST_CONDITIONS], count: 0 };
-        found.add(quals, 0).then_some(found)
-    }
-
-    fn add(&mut self, node: Tree<'t, pg_sys::Node>, depth: usize) -> bool {
-        let and = node.as_a::<pg_sys::BoolExpr>().filter(|both| both.boolop == pg_sys::BoolExprType::AND_EXPR);
-        if let Some(and) = and {
-            return depth < DEEPEST && children!(and.args as Node).all(|one| self.add(one, depth + 1));
-        }
-        let Some(place) = self.nodes.get_mut(self.count) else { return false };
-        *place = Some(node);
-        self.count += 1;
-        true
-    }
-
-    fn all(&self) -> impl Iterator<Item = Tree<'t, pg_sys::Node>> {
-        self.nodes.into_iter().take(self.count).flatten()
+/// Does something with each of the conditions that are joined by AND.
+fn each<'t>(condition: Tree<'t, pg_sys::Node>, depth: usize, act: &mut dyn FnMut(Tree<'t, pg_sys::Node>)) {
+    let and = condition.as_a::<pg_sys::BoolExpr>().filter(|both| both.boolop == pg_sys::BoolExprType::AND_EXPR);
+    match and.filter(|_| depth < DEEPEST) {
+        Some(and) => children!(and.args as Node).for_each(|one| each(one, depth + 1, act)),
+        None => act(condition),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What asks for the time, and what tells the same of another moment. Reads trees; keeps nothing.
 
-use pgrx::pg_sys::{self, Datum};
+use pgrx::pg_sys::{self, Datum, INT4OID, InvalidOid, TIMEOID, TIMESTAMPOID, TIMESTAMPTZOID, TIMETZOID};
 
 use crate::pg::server;
 use crate::pg::tree::{Tree, match_node};
@@ -61,52 +61,80 @@ impl Leaf {
         }
     }
 
-    /// A node that tells the same of another moment, in the current memory context. `None` if the leaf rounds the time,
-    /// or tells the date.
-    pub fn at(self, moment: Moment) -> Option<*mut pg_sys::Node> {
-        let constant = |time: pg_sys::TimestampTz| {
-            let (of_type, none) = (pg_sys::TIMESTAMPTZOID, pg_sys::InvalidOid);
-            // SAFETY: a new node, for a value of this type.
-            unsafe { pg_sys::makeConst(of_type, -1, none, 8, Datum::from(moment.around(time)), false, true).cast() }
-        };
-        let start = constant(server::GetCurrentTransactionStartTimestamp());
-        // SAFETY: functions that take a part of a timestamp with time zone: timetz, time, timestamp.
+    /// An expression that has the same value at another moment: casts of a timestamp with time zone, and what rounds
+    /// their results.
+    pub fn at(self, moment: Moment) -> *mut pg_sys::Node {
+        let [start, message] = moment.times.map(constant);
+        // SAFETY: functions that take a timestamp with time zone: date, timetz, time, timestamp.
         unsafe {
             match self {
-                Self::Transaction | Self::Timestamp(-1) => Some(start),
-                Self::Statement => Some(constant(server::GetCurrentStatementStartTimestamp())),
-                Self::Time(-1) => Some(call(1388, pg_sys::TIMETZOID, [start])),
-                Self::LocalTime(-1) => Some(call(2019, pg_sys::TIMEOID, [start])),
-                Self::LocalTimestamp(-1) => Some(call(2027, pg_sys::TIMESTAMPOID, [start])),
-                _ => None,
+                Self::Transaction => start,
+                Self::Statement => message,
+                Self::Date => call(1178, pg_sys::DATEOID, [start]),
+                Self::Time(digits) => rounded(call(1388, TIMETZOID, [start]), (1969, TIMETZOID), digits),
+                Self::Timestamp(digits) => rounded(start, (1967, TIMESTAMPTZOID), digits),
+                Self::LocalTime(digits) => rounded(call(2019, TIMEOID, [start]), (1968, TIMEOID), digits),
+                Self::LocalTimestamp(digits) => {
+                    rounded(call(2027, TIMESTAMPOID, [start]), (1961, TIMESTAMPOID), digits)
+                }
             }
         }
     }
 }
 
-/// The first or last microsecond of the minute around the present. They are asked about only to find out whether a
-/// value moves; none of them gets into a key.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
-    /// The start of the minute.
-    MinuteStart,
-    /// The end of the minute.
-    MinuteEnd,
+fn constant(time: pg_sys::TimestampTz) -> *mut pg_sys::Node {
+    // SAFETY: a new node, for a value of this type.
+    unsafe { pg_sys::makeConst(TIMESTAMPTZOID, -1, InvalidOid, 8, Datum::from(time), false, true).cast() }
 }
 
-impl Moment {
-    fn around(self, time: pg_sys::TimestampTz) -> pg_sys::TimestampTz {
-        /// In microseconds.
-        const MINUTE: i64 = 60_000_000;
-        let start = time - time.rem_euclid(MINUTE);
-        if self == Self::MinuteStart { start } else { start + MINUTE - 1 }
+/// A time rounded to some digits of a second; to none if that is negative. The function does that, for values of the
+/// type.
+///
+/// # Safety
+/// An expression of the type.
+unsafe fn rounded(time: *mut pg_sys::Node, (function, of_type): (u32, pg_sys::Oid), digits: i32) -> *mut pg_sys::Node {
+    if digits < 0 {
+        return time;
+    }
+    // SAFETY: the caller's promise; such functions take a value and an integer.
+    unsafe {
+        let digits = pg_sys::makeConst(INT4OID, -1, InvalidOid, 4, Datum::from(digits), false, true);
+        call(function, of_type, [time, digits.cast()])
     }
 }
 
-/// Returns true if a text may ask for the time by a word, if it becomes a value of this type. One that becomes a date
-/// asks for the day (`day`).
-pub fn reads_time(type_oid: pg_sys::Oid) -> bool {
-    matches!(type_oid, pg_sys::TIMESTAMPTZOID | pg_sys::TIMESTAMPOID | pg_sys::TIMEOID | pg_sys::TIMETZOID)
+/// In microseconds.
+const MINUTE: i64 = 60_000_000;
+
+/// When an expression is computed, by the clock, in microseconds. It is asked about only to find out whether a value moves;
+/// no value of another moment than the present gets into a key.
+#[derive(Clone, Copy)]
+pub struct Moment {
+    /// The start of the transaction, and the arrival of the message.
+    times: [pg_sys::TimestampTz; 2],
+}
+
+impl Moment {
+    /// Now, as the statement sees it.
+    pub fn present() -> Self {
+        Self { times: [server::GetCurrentTransactionStartTimestamp(), server::GetCurrentStatementStartTimestamp()] }
+    }
+
+    /// The number of the minute.
+    pub fn minute(self) -> i64 {
+        self.times[0].div_euclid(MINUTE)
+    }
+
+    /// The beginning of the first or of the last second of the minute around it, whichever is further away. What rounds
+    /// either to seconds gives a time in the same minute.
+    pub fn at_far_end(self) -> Self {
+        const LAST_SECOND: i64 = MINUTE - 1_000_000;
+        let far_end = |time: i64| {
+            let past = time.rem_euclid(MINUTE);
+            time - past + if past < MINUTE / 2 { LAST_SECOND } else { 0 }
+        };
+        Self { times: self.times.map(far_end) }
+    }
 }
 
 /// Returns true if a call of this function asks for the time.

@@ -1,41 +1,37 @@
 //! The clock in the key: queries that ask for the time, but whose answers change with it by the minute at most.
 //!
 //! A *clock leaf* asks for the time (`now()`, CURRENT_DATE). A *clock expression* is a largest part of a query that is
-//! made of clock leaves, constants, parameters, and functions on a closed list (`functions`). Whatever else the query
+//! made of clock leaves, constants, parameters, and functions that are known to fit (`function_table`). Whatever else the query
 //! asks, its answer is a function of the rows and of the values of its clock expressions: equal values and equal rows
 //! give the same answer. So the values go into the key, and the time itself does not.
 //!
 //! That is of use only if the values stay the same for a while. Therefore each clock leaf has to lie below something
-//! *coarse*: `date_trunc` to the minute or more, a cast to date, and so on (`coarse`). Or the expression is compared
-//! with a column of a table: then what it splits off stays the same for a while, and the key has that (`split`).
+//! that may be *coarse*: `date_trunc`, a cast to date, a comparison, and so on. Whether it is, the values tell. Or the
+//! expression is compared with a column of a table: then what it splits off stays the same for a while, and the key has
+//! that (`split`).
 //!
 //! A query's clock expressions are found when it is identified or checked (`expression`, `noted`). Its plan carries
 //! copies of them (`carried`), which the server's executor computes when the answer is looked up (`evaluation`).
 
 mod carried;
-mod coarse;
 mod comparisons;
-mod day;
 mod evaluation;
 mod expression;
 mod fixed;
-mod functions;
 mod leaf;
 mod noted;
 mod origin;
-mod shifted;
+mod sides;
 mod sight;
 mod split;
 mod types;
 
 pub use carried::ClockTrees;
-pub use day::{counts_from_today, has_dates, makes_named_row};
 pub use evaluation::{Clock, ClockHash, Computed, constant_now, hash_values, with_values};
-pub use expression::{closed, is_zero};
-pub use functions::joins;
-pub use leaf::{asks_for_time, is_time, reads_time};
+pub use expression::closed;
+pub use leaf::{asks_for_time, is_time};
 pub use noted::ClockExpressions;
 pub use origin::EXTREMES;
 pub use sight::{Sight, Unindexed};
-pub use split::{Comparison, Fixed, Split};
-pub use types::{is_compared, is_known};
+pub use split::{Comparison, Split};
+pub use types::{has_dates, is_compared, is_known, reads_time};

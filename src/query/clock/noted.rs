@@ -94,28 +94,27 @@ impl ClockExpressions {
 
     /// Notes that the walk leaves a call of an operator, below which one expression was found and `before` elsewhere.
     /// If that is compared with a column, its value says no more than which rows it splits off. `query` tells the query
-    /// as many levels up, and `beside` which columns are fixed beside a comparison.
+    /// as many levels up.
     #[inline(never)]
-    pub fn compare<'t, Q: Fn(u32) -> Option<Tree<'t, pg_sys::Query>>>(
+    pub fn compare<'t>(
         &mut self,
         call: Tree<'t, pg_sys::OpExpr>,
         before: usize,
-        query: Q,
-        beside: impl Fn(&Comparison<'t>, &Q) -> Fixed,
+        query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
     ) {
         if self.count == before + 1
             && let Some(expression) = self.nodes.get(before)
             && let Some(comparison) = Comparison::of(call, Some(*expression), &query)
             && comparison.has_known_interval()
         {
-            let fixed = beside(&comparison, &query);
+            let fixed = Fixed::beside(&comparison, &query);
             if self.fixed == Fixed::NONE {
                 self.fixed = fixed;
             }
             let columns = if self.fixed == fixed { fixed.columns } else { Fixed::NONE.columns };
             self.splits[before] = Some(Split { fixed: columns, ..comparison.split });
             if comparison.by.is_some() {
-                // The program needs the interval, too.
+                // The interval is needed, too.
                 self.nodes[before] = comparison.call;
             }
         }

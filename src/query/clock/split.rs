@@ -7,9 +7,9 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, Datum, INT2OID, INT4OID, INT8OID, Oid, TEXTOID};
 
-use super::comparisons::{self, Operator, has_limits_of, limit_of, order_of};
+use super::comparisons::{limit_of, order_of};
 use super::origin::{Origin, column_with_values, origin};
-use super::shifted::{self, Shift, Shifted};
+use super::sides::{Shift, Sides};
 use super::sight::{Sight, Tables};
 use crate::pg::compat;
 use crate::pg::index_search::{self, Equality, FixedColumn, Found, Limit, Rows, TableColumn, TimeOrder};
@@ -83,68 +83,6 @@ pub struct Comparison<'t> {
     pub call: *mut pg_sys::Node,
 }
 
-/// What stands on the sides of a comparison.
-struct Sides<'t> {
-    /// The column, or its greatest or least value.
-    side: Tree<'t, pg_sys::Node>,
-    type_oid: Oid,
-    with: Tree<'t, pg_sys::Node>,
-    /// The function behind the operator.
-    operator: u32,
-    moves: Option<(Oid, u32)>,
-    by: Option<Tree<'t, pg_sys::Node>>,
-    shift: Shift,
-    /// What the comparison says of the column, if that stood on the left.
-    says: Operator,
-}
-
-impl<'t> Sides<'t> {
-    /// The column itself, and something else.
-    fn plain(
-        call: Tree<'t, pg_sys::OpExpr>,
-        left: Tree<'t, pg_sys::Node>,
-        right: Tree<'t, pg_sys::Node>,
-    ) -> Option<Self> {
-        let (_, operator, left_type, right_type, says) = *comparisons::listed(call.opno)?;
-        let (side, column, with, type_oid, other_type, says) =
-            match (column_with_values(left), column_with_values(right)) {
-                (Some(column), None) => (left, column, right, left_type, right_type, says),
-                (None, Some(column)) => (right, column, left, right_type, left_type, says.turned()),
-                _ => return None,
-            };
-        let is_fit = column.vartype == type_oid && has_limits_of(type_oid, other_type);
-        is_fit.then_some(Self { side, type_oid, with, operator, moves: None, by: None, shift: Shift::None, says })
-    }
-
-    /// The column and an interval, and the time; or the time without the column, and an interval.
-    fn shifted(
-        call: Tree<'t, pg_sys::OpExpr>,
-        left: Tree<'t, pg_sys::Node>,
-        right: Tree<'t, pg_sys::Node>,
-    ) -> Option<Self> {
-        let (found, type_oid, operator) = if let Some((operator, says)) = shifted::of_intervals(call.opno) {
-            let (found, type_oid) = Shifted::difference(left, right, says, true)
-                .or_else(|| Shifted::difference(right, left, says, false))?;
-            (found, type_oid, operator)
-        } else {
-            let (_, operator, left_type, right_type, says) = *comparisons::listed(call.opno)?;
-            let (found, type_oid, column_side, other_side) = match Shifted::moved(left, right, says, true) {
-                Some((found, type_oid)) => (found, type_oid, left_type, right_type),
-                None => {
-                    let (found, type_oid) = Shifted::moved(right, left, says, false)?;
-                    (found, type_oid, right_type, left_type)
-                }
-            };
-            if type_oid != column_side || !has_limits_of(type_oid, other_side) {
-                return None;
-            }
-            (found, type_oid, operator)
-        };
-        let Shifted { shift, side, with, by, says, moves } = found;
-        Some(Self { side, type_oid, with, operator, moves: Some(moves), by: Some(by), shift, says })
-    }
-}
-
 impl<'t> Comparison<'t> {
     /// The comparison that an operator makes of a plain column of a relation and something else, which is `with`; or
     /// whatever it is, if that is not given. `query` tells the query as many levels up.
@@ -153,8 +91,7 @@ impl<'t> Comparison<'t> {
         with: Option<*mut pg_sys::Node>,
         query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
     ) -> Option<Self> {
-        let (left, right) = shifted::both(call)?;
-        let found = Sides::plain(call, left, right).or_else(|| Sides::shifted(call, left, right))?;
+        let found = Sides::of(call)?;
         let named = column_with_values(found.side)?;
         if with.is_some_and(|with| with != found.with.as_ptr()) || named.varattno <= 0 {
             return None;
@@ -165,14 +102,6 @@ impl<'t> Comparison<'t> {
         let operators =
             [Some((call.opno, Oid::from(operator))), moves.map(|(operator, code)| (operator, Oid::from(code)))];
         Some(Self { split, with, by, operators, named, is_extreme, call: call.as_node().as_ptr() })
-    }
-
-    /// The time and the interval of a comparison that has one.
-    pub(super) fn shifted_sides(
-        call: Tree<'t, pg_sys::OpExpr>,
-    ) -> Option<(Tree<'t, pg_sys::Node>, Option<Tree<'t, pg_sys::Node>>)> {
-        let (left, right) = shifted::both(call)?;
-        Sides::shifted(call, left, right).map(|found| (found.with, found.by))
     }
 
     /// Returns true if there may be canonical bounds: it is a column of a table that rows have a value for. The

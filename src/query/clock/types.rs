@@ -45,3 +45,14 @@ pub fn is_compared(type_oid: Oid) -> bool {
     );
     !is_text && is_known(type_oid)
 }
+
+/// Returns true if a text that becomes a value of this type may be a word for the time.
+pub fn reads_time(type_oid: Oid) -> bool {
+    matches!(type_oid, pg_sys::TIMESTAMPTZOID | pg_sys::TIMESTAMPOID | pg_sys::TIMEOID | pg_sys::TIMETZOID)
+}
+
+/// Returns true if a text that becomes a value of this type may be a word for a day, so that CURRENT_DATE is one more
+/// clock expression of its query. So with date, daterange, datemultirange and their arrays.
+pub fn has_dates(type_oid: Oid) -> bool {
+    matches!(type_oid.to_u32(), 1082 | 1182 | 3912 | 3913 | 4535 | 6155)
+}

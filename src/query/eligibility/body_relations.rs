@@ -5,7 +5,7 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::named_relations::{self, TooDeep};
+use super::named_relations;
 use crate::pg::tree::Tree;
 use crate::query::relations;
 
@@ -23,7 +23,7 @@ pub(super) fn read_by(query: Tree<'_, pg_sys::Query>) -> Result<Vec<u32>, Reason
         refusal = note(entry, &mut found).err();
         refusal.is_some()
     })
-    .map_err(|TooDeep| Reason::TooComplex)?;
+    .ok_or(Reason::TooComplex)?;
     refusal.map_or(Ok(found), Err)
 }
 

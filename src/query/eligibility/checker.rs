@@ -7,7 +7,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::met_bodies::MetBodies;
-use crate::pg::backend;
+use crate::pg::backend::WalkDepth;
 use crate::pg::tree::Tree;
 use crate::query::row_types_and_custom_settings::MOST_ROW_TYPES;
 use crate::query::types::{Nature, TypeFacts};
@@ -48,15 +48,12 @@ pub(super) struct EligibilityChecker {
     pub(super) reads_settings: bool,
     /// A function was met that may garble text if the client has another encoding than the database.
     pub(super) receives_text: bool,
-    /// Functions whose definitions have been checked, and whether that was inside a function that is IMMUTABLE, and in what a plan of a body may
-    /// keep.
-    pub(super) defined: HashSet<(pg_sys::Oid, bool, bool)>,
+    /// Functions whose definitions have been checked, and whether that was inside a function that is IMMUTABLE.
+    pub(super) defined: HashSet<(pg_sys::Oid, bool)>,
     /// The bodies of users' functions that were met.
     pub(super) bodies: MetBodies,
     /// A sub-query was met in an expression.
     pub(super) has_sublinks: bool,
-    /// A set operation was met.
-    pub(super) unites: bool,
     /// An aggregate was met.
     pub(super) aggregates: bool,
     /// A collation was met that can be dropped: no lock protects it until the server uses it.
@@ -83,16 +80,13 @@ pub(super) struct EligibilityChecker {
     pub(super) reads_something: bool,
     /// The queries around the node that is checked, the outermost first.
     pub(super) queries: Vec<*mut pg_sys::Query>,
-    /// Address of a local of the function that started the check, to see how much stack it has used.
-    stack_base: usize,
-    /// How much it may use, in bytes.
-    stack_limit: usize,
+    pub(super) depth: WalkDepth,
 }
 
 impl EligibilityChecker {
-    /// A check that has not begun, at this address of the stack. `seed` is the secret by which bodies of users' functions are hashed; `None`
+    /// A check that has not begun. `seed` is the secret by which bodies of users' functions are hashed; `None`
     /// where none are accepted.
-    pub(super) fn new(stack_base: usize, seed: Option<u64>) -> Self {
+    pub(super) fn new(depth: WalkDepth, seed: Option<u64>) -> Self {
         Self {
             reason: None,
             offender: None,
@@ -104,7 +98,6 @@ impl EligibilityChecker {
             bodies: MetBodies::new(seed),
             has_sublinks: false,
             collates_by_name: false,
-            unites: false,
             aggregates: false,
             types: TypeFacts::NONE,
             settings: Vec::new(),
@@ -117,8 +110,7 @@ impl EligibilityChecker {
             may_vary: false,
             reads_something: false,
             queries: Vec::new(),
-            stack_base,
-            stack_limit: backend::stack_of_walks(),
+            depth,
         }
     }
 
@@ -127,11 +119,6 @@ impl EligibilityChecker {
         let place = self.queries.len().checked_sub(levels as usize + 1)?;
         // SAFETY: a query around the node, which is part of the tree that is checked.
         unsafe { Tree::enter(*self.queries.get(place)?) }
-    }
-
-    /// Has the walk come too deep? `here` is a local of the caller.
-    pub(super) fn is_too_deep(&self, here: &u8) -> bool {
-        self.stack_base.abs_diff(std::ptr::from_ref(here) as usize) > self.stack_limit
     }
 
     /// Stops the walk for `reason`: returns true.

@@ -13,13 +13,14 @@ use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
 use super::node_kinds::type_of;
-use super::readings::{is_container, reader_of};
+use super::readings::is_container;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child};
 use crate::query::clock;
 use crate::query::constant_texts::{is_timestamp, tell_no_time};
 use crate::query::enclosing::Enclosing;
 use crate::query::volatility;
+use crate::query::volatility::definition::reader_of;
 
 /// date_in(cstring)
 const DATE_IN: u32 = 1084;

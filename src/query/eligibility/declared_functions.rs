@@ -10,7 +10,6 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::EligibilityChecker;
-use super::met_bodies::Called;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::tree::Tree;
 use crate::query::relation_policy::PROVIDER;
@@ -83,16 +82,7 @@ impl EligibilityChecker {
         if !self.bodies.has_room() {
             return self.blame(function, Reason::TooComplex);
         }
-        self.bodies.add_declared(Called {
-            function: function.to_u32(),
-            collation: call.inputcollid.to_u32(),
-            result: call.funcresulttype.to_u32(),
-            arguments: Vec::new(),
-            immutable: false,
-            volatile: false,
-            nested: false,
-            shows_order: true,
-        });
+        self.bodies.add_declared(call);
         self.reads_settings = true;
         self.reads_something = true;
         // Nobody knows whether its queries leave something open.

@@ -1,7 +1,5 @@
 //! The bodies of users' functions in SQL that a check has met: what they mean together, and where their trees lie.
 
-use std::collections::HashSet;
-
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys;
 
@@ -12,7 +10,7 @@ use crate::query::row_types_and_custom_settings::MOST_ROW_TYPES;
 
 /// Most bodies that are read for one query, and how deeply they may call each other.
 const MOST_BODIES: usize = 128;
-const DEEPEST: u32 = 16;
+const DEEPEST: usize = 16;
 
 /// What the bodies of the functions that a query calls were found to mean.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,24 +24,6 @@ pub struct SqlBodies {
     pub read_relations: bool,
     /// Some of them are declared pure: what they read is seen when they run.
     pub are_declared: bool,
-}
-
-/// A function as a query calls it: what its body is analysed for.
-#[derive(PartialEq, Eq, Hash)]
-pub(super) struct Called {
-    pub(super) function: u32,
-    pub(super) collation: u32,
-    pub(super) result: u32,
-    pub(super) arguments: Vec<u32>,
-    /// Inside a function that is IMMUTABLE.
-    pub(super) immutable: bool,
-    /// Inside a function that is VOLATILE.
-    pub(super) volatile: bool,
-    /// In the body of another function.
-    pub(super) nested: bool,
-    /// Where it shows which of the rows of its body is the first, or in which order they come: not as the whole of a
-    /// part of FROM.
-    pub(super) shows_order: bool,
 }
 
 /// What reading a body came to.
@@ -60,7 +40,8 @@ pub(super) enum Read {
 pub(super) struct MetBodies {
     /// The secret of the store; `None` where no function of a user is accepted.
     pub(super) seed: Option<u64>,
-    met: HashSet<Called>,
+    /// How many were met.
+    met: usize,
     hash: HashBuffer,
     by_name: bool,
     read_relations: bool,
@@ -69,13 +50,12 @@ pub(super) struct MetBodies {
     pub(super) relations: Vec<u32>,
     /// A body was met that could not be read.
     unreadable: bool,
-    pub(super) depth: u32,
+    /// The calls around the node that is checked, each as what its body is analysed and checked for.
+    pub(super) around: Vec<Vec<u32>>,
     /// The check is inside a function that is IMMUTABLE.
     pub(super) immutable: bool,
     /// The check is inside a function that is VOLATILE. Unless the server puts its body in its place, it takes a new snapshot for each call.
     pub(super) volatile: bool,
-    /// What is checked may be computed when the plan of a body is made that the server keeps (PostgreSQL 18).
-    pub(super) kept: bool,
     /// The body that the check is in, and its function.
     pub(super) body: Option<(pg_sys::Oid, Body)>,
     /// Where bodies are read.
@@ -87,54 +67,49 @@ impl MetBodies {
     pub(super) fn new(seed: Option<u64>) -> Self {
         Self {
             seed,
-            met: HashSet::new(),
+            met: 0,
             hash: HashBuffer::new(),
             by_name: false,
             read_relations: false,
             are_declared: false,
             relations: Vec::new(),
             unreadable: false,
-            depth: 0,
+            around: Vec::new(),
             immutable: false,
             volatile: false,
-            kept: false,
             body: None,
             memory: std::ptr::null_mut(),
         }
     }
 
-    /// Was the function met, called in this way?
-    pub(super) fn knows(&self, called: &Called) -> bool {
-        self.met.contains(called)
-    }
-
     /// May one more be read?
     pub(super) fn has_room(&self) -> bool {
-        self.met.len() < MOST_BODIES && self.depth < DEEPEST
+        self.met < MOST_BODIES && self.around.len() < DEEPEST
     }
 
-    /// Adds what a body means.
-    pub(super) fn add(&mut self, called: Called, body: Body, meaning: Hash128) {
-        let Called { function, collation, result, .. } = called;
-        self.hash.words([function, collation, result, called.arguments.len() as u32]);
-        called.arguments.iter().for_each(|argument| self.hash.u32(*argument));
+    /// Adds what the body of a function means that is called.
+    pub(super) fn add(&mut self, call: Tree<'_, pg_sys::FuncExpr>, body: Body, meaning: Hash128) {
+        self.add_call(call);
         self.hash.hash(meaning);
         self.by_name |= body.by_name;
-        self.met.insert(called);
     }
 
     /// Adds a function that is declared pure. What it means is that of all definitions: the names in its queries are resolved when it runs.
-    pub(super) fn add_declared(&mut self, called: Called) {
-        self.hash.words([called.function, called.collation, called.result, u32::MAX]);
+    pub(super) fn add_declared(&mut self, call: Tree<'_, pg_sys::FuncExpr>) {
+        self.add_call(call);
         self.by_name = true;
         self.read_relations = true;
         self.are_declared = true;
-        self.met.insert(called);
+    }
+
+    fn add_call(&mut self, call: Tree<'_, pg_sys::FuncExpr>) {
+        self.met += 1;
+        self.hash.words([call.funcid, call.inputcollid, call.funcresulttype].map(pg_sys::Oid::to_u32));
     }
 
     /// What they mean together; `None` if there were none.
     pub(super) fn meaning(&self) -> Option<SqlBodies> {
-        (!self.met.is_empty()).then(|| SqlBodies {
+        (self.met > 0).then(|| SqlBodies {
             hash: self.hash.finish(),
             by_name: self.by_name,
             read_relations: self.read_relations,

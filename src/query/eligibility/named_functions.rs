@@ -9,9 +9,11 @@ use super::checker::{ClockPlace, EligibilityChecker};
 use super::sql_functions;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child};
-use crate::query::clock::{asks_for_time, counts_from_today, is_zero, makes_named_row};
+use crate::query::clock::asks_for_time;
 use crate::query::function_table::has;
-use crate::query::function_table::properties::{LISTING_COLUMNS, SESSION};
+use crate::query::function_table::properties::{
+    FROM_TODAY, LISTING_COLUMNS, MAKING_ROWS, RECEIVING, SEARCHING, SESSION,
+};
 use crate::query::operator_families;
 use crate::query::trusted_extensions::{is_trusted_function, is_trusted_operator};
 use crate::query::volatility::definition::{self, Definition};
@@ -65,7 +67,7 @@ impl EligibilityChecker {
             }
             return self.check_definition(call.funcid, definition::of(call.funcid));
         }
-        if self.clock == ClockPlace::Outside && counts_from_today(call.funcid) && volatility::is_stable(call.funcid) {
+        if self.clock == ClockPlace::Outside && has(call.funcid, FROM_TODAY) && volatility::is_stable(call.funcid) {
             self.note_day();
             return self.check_definition_at(ClockPlace::FromToday, call.funcid, definition::of(call.funcid));
         }
@@ -79,7 +81,7 @@ impl EligibilityChecker {
         if has(call.funcid, LISTING_COLUMNS) {
             return self.check_call_with_columns(call);
         }
-        if makes_named_row(call.funcid) {
+        if has(call.funcid, MAKING_ROWS) {
             return self.check_populating(call);
         }
         self.check_function(call.funcid) || self.check_missing_arguments(call.funcid, child!(call.args))
@@ -92,14 +94,7 @@ impl EligibilityChecker {
         given: Option<Tree<'_, pg_sys::List>>,
     ) -> bool {
         let given = given.map_or(0, Tree::length);
-        let added = definition::of_missing_arguments(function, given);
-        if self.clock == ClockPlace::Inside
-            // SAFETY: trees that the server has read into the current memory context, for this check alone.
-            && added.iter().flat_map(|added| &added.trees).any(|tree| !unsafe { Tree::enter(*tree) }.is_some_and(is_zero))
-        {
-            return self.blame(function, Reason::UserDefinedFunction);
-        }
-        self.check_definition(function, added)
+        self.check_definition(function, definition::of_missing_arguments(function, given))
     }
 
     /// Checks the functions that a node names, as far as the server tells them.
@@ -115,7 +110,7 @@ impl EligibilityChecker {
         if self.may_be_forbidden(function) {
             return self.blame_because(function, Reason::UserDefinedFunction, sql_functions::FORBIDDEN);
         }
-        if self.bodies.kept && !matches!(verdict, FunctionVerdict::Sound | FunctionVerdict::Unsound(_)) {
+        if self.is_kept() && !matches!(verdict, FunctionVerdict::Sound | FunctionVerdict::Unsound(_)) {
             return self.blame_because(function, Reason::StableFunction, sql_functions::KEPT_VALUE);
         }
         match verdict {
@@ -141,11 +136,11 @@ impl EligibilityChecker {
             // One that counts like a built-in one, and is no more than its code.
             return false;
         }
-        self.receives_text |= volatility::receives_text(function);
-        if volatility::searches_by_default(function) && self.reads_search_configuration() {
+        self.receives_text |= has(function, RECEIVING);
+        if has(function, SEARCHING) && self.reads_search_configuration() {
             return true;
         }
-        self.defined.insert((function, self.bodies.immutable, self.bodies.kept))
+        self.defined.insert((function, self.bodies.immutable))
             && self.check_definition(function, definition::of(function))
     }
 

@@ -12,7 +12,8 @@ use crate::pg::tree::{Tree, child, child_oids};
 use crate::query::clock::has_dates;
 use crate::query::function_table::has;
 use crate::query::function_table::properties::LISTING_COLUMNS;
-use crate::query::volatility::{self, definition};
+use crate::query::volatility;
+use crate::query::volatility::definition::{self, reader_of};
 
 /// array_in, record_in, range_in, multirange_in: they read by the input functions of what they contain.
 const ARRAY_IN: u32 = 750;
@@ -36,14 +37,6 @@ pub(super) fn is_container(type_oid: pg_sys::Oid) -> bool {
                 pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_RANGE | pg_sys::TYPTYPE_MULTIRANGE
             )
     }
-}
-
-/// The function that reads a value of the type from a text.
-pub(super) fn reader_of(type_oid: pg_sys::Oid) -> pg_sys::Oid {
-    let (mut reads, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-    // SAFETY: reads a catalog about a type of the tree, which exists.
-    unsafe { pg_sys::getTypeInputInfo(type_oid, &raw mut reads, &raw mut parameter) };
-    reads
 }
 
 /// Each function returns true to stop the walk.
@@ -107,7 +100,7 @@ impl EligibilityChecker {
     /// Must what is checked call no function that reads settings? So it is in the body of an IMMUTABLE function, and where PostgreSQL 18 keeps the
     /// plan of a body.
     fn may_not_read(&self) -> bool {
-        self.bodies.immutable || self.bodies.kept
+        self.bodies.immutable || self.is_kept()
     }
 
     /// Checks the function that reads a container, which has to be the server's.
@@ -129,7 +122,7 @@ impl EligibilityChecker {
         if self.may_be_forbidden(function) {
             return self.blame_because(function, Reason::UserDefinedFunction, FORBIDDEN);
         }
-        self.defined.insert((function, false, false)) && self.check_definition(function, definition::of(function))
+        self.defined.insert((function, false)) && self.check_definition(function, definition::of(function))
     }
 
     /// Checks a function in FROM that makes rows out of JSON, whose columns the query lists.

@@ -9,6 +9,8 @@ use super::checker::{ClockPlace, EligibilityChecker};
 use crate::pg::tree::{Tree, child, children};
 use crate::query::clock::{self, Comparison};
 use crate::query::environment::{CURRENT_SCHEMA, DATABASE_NAME, SEARCH_CONFIGURATION, SESSION_USER};
+use crate::query::function_table::has;
+use crate::query::function_table::properties::JOINING;
 use crate::query::identity::CURRENT_SETTING;
 use crate::query::row_types_and_custom_settings::{LONGEST_NAME, MOST_SETTINGS};
 use crate::query::volatility::definition;
@@ -66,7 +68,7 @@ impl EligibilityChecker {
         self.clock = ClockPlace::Inside;
         self.clocks += 1;
         self.reads_settings = true;
-        if !found.may_settle() && self.bounded != node.as_ptr() {
+        if !found.may_settle && self.bounded != node.as_ptr() {
             self.refuse(Reason::MovingClock);
         }
         true
@@ -111,7 +113,7 @@ impl EligibilityChecker {
     pub(super) fn joins_otherwise(&mut self, operator: Tree<'_, pg_sys::OpExpr>) -> bool {
         // SAFETY: reads a catalog about an operator that the query uses.
         self.clock == ClockPlace::Inside
-            && clock::joins(unsafe { pg_sys::get_opcode(operator.opno) })
+            && has(unsafe { pg_sys::get_opcode(operator.opno) }, JOINING)
             && children!(operator.args as Node).any(|value| self.check_writing_in_clock(value))
     }
 

@@ -11,14 +11,12 @@
 //! part of what the query means (`met_bodies`). The value of an IMMUTABLE function may be computed when the query is planned, and kept with
 //! its plan: its body must therefore consist of IMMUTABLE functions, which read nothing but settings that are known of each plan.
 
-use std::ffi::c_void;
-
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::{Blamed, ClockPlace, EligibilityChecker};
 use super::declared_functions::is_declared;
-use super::met_bodies::{Called, Read};
+use super::met_bodies::Read;
 use super::node_kinds::type_of;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat::public_may_execute;
@@ -60,9 +58,9 @@ const NOT_STABLE: &str = "whose body reads relations while not all functions aro
 const READS: &str = "whose body reads what results must not rest on, or what only a plan would show";
 const KEPT_TEXT: &str =
     "whose body is kept as text, and PostgreSQL 18 keeps what that meant before; write it as RETURN or BEGIN ATOMIC";
-/// What is wrong with a function that is called with constants in the body of another.
+/// What is wrong with a function that is called in the body of another.
 pub(super) const KEPT_VALUE: &str =
-    "which reads settings, with constants in the body of a function, and PostgreSQL 18 keeps the value for the session";
+    "which reads settings, in the body of a function, and PostgreSQL 18 keeps the plan of that for the session";
 /// What is wrong with a function that another one calls.
 pub(super) const FORBIDDEN: &str = "which some roles may not execute, in the body of a function, and PostgreSQL 18 keeps the plan of that for all roles";
 const UNKNOWN_TYPES: &str = "which is polymorphic and is called with names or defaults of arguments";
@@ -136,33 +134,37 @@ impl EligibilityChecker {
         if declared.polymorphic && !shows_types {
             return self.blame_because(function, Reason::UserDefinedFunction, UNKNOWN_TYPES);
         }
-        let called = Called {
-            function: function.to_u32(),
-            collation: call.inputcollid.to_u32(),
-            result: call.funcresulttype.to_u32(),
-            arguments: given().map(|argument| type_of(argument).to_u32()).collect(),
-            immutable: declared.immutable || self.bodies.immutable,
-            volatile: declared.volatile || self.bodies.volatile,
-            nested: self.bodies.depth > 0,
-            shows_order: !(call.funcretset && self.rows_of == call.as_ptr()),
-        };
-        if self.bodies.knows(&called) {
+        let flags = u32::from(declared.immutable)
+            | u32::from(self.bodies.immutable) << 1
+            | u32::from(self.bodies.volatile) << 2;
+        let mut called = vec![function.to_u32(), call.inputcollid.to_u32(), call.funcresulttype.to_u32(), flags];
+        called.extend(given().map(|argument| type_of(argument).to_u32()));
+        if self.bodies.around.contains(&called) {
+            // It calls itself.
             return false;
         }
         if !self.bodies.has_room() {
             return self.blame(function, Reason::TooComplex);
         }
-        let Some(body) = self.read_body(&SqlCall { row: &row, call, shows_types }, &called) else { return true };
-        self.may_vary |= body.is_query && called.shows_order;
-        self.note_body(called, body, seed) || self.check_body(function, body, &declared)
+        let Some(body) = self.read_body(&SqlCall { row: &row, call, shows_types }, &declared) else { return true };
+        // Where it is not the whole of a part of FROM it shows which of its rows is the first, or in which order they come.
+        self.may_vary |= body.is_query && !(call.funcretset && self.rows_of == call.as_ptr());
+        if self.note_body(call, body, seed) {
+            return true;
+        }
+        self.bodies.around.push(called);
+        let stopped = self.check_body(function, body, &declared);
+        self.bodies.around.pop();
+        stopped
     }
 
     /// Reads the body of a function. `None` stops the walk.
-    fn read_body(&mut self, call: &SqlCall<'_, '_>, called: &Called) -> Option<Body> {
+    fn read_body(&mut self, call: &SqlCall<'_, '_>, declared: &Declaration) -> Option<Body> {
         let function = call.call.funcid;
         // PostgreSQL 18 keeps plans of bodies. The planner may compute an IMMUTABLE function and keep the value, and a
         // VOLATILE one reads under snapshots of its own.
-        let (may_query, may_read) = (!KEEPS_BODIES, !called.immutable && !called.volatile);
+        let is_stable = !declared.immutable && !declared.volatile && !self.bodies.immutable && !self.bodies.volatile;
+        let (may_query, may_read) = (!KEEPS_BODIES, is_stable);
         let (reason, because) = match self.bodies.read(call, may_query, may_read) {
             Read::Body(body) => return Some(body),
             Read::Refused(reason) => (reason, READS),
@@ -174,32 +176,26 @@ impl EligibilityChecker {
         None
     }
 
+    /// Is the check in the body of a function, whose plan the server keeps for the session (PostgreSQL 18), whoever runs it and whatever settings become?
+    pub(super) fn is_kept(&self) -> bool {
+        KEEPS_BODIES && !self.bodies.around.is_empty()
+    }
+
     /// May a plan of a body that the server keeps for the session (PostgreSQL 18) hide that the role may not execute this function? The planner asks when it
     /// computes a function or puts its body in the place of the call, and the plan is kept when the session goes on as another role.
     pub(super) fn may_be_forbidden(&self, function: pg_sys::Oid) -> bool {
-        KEEPS_BODIES && self.bodies.depth > 0 && !public_may_execute(function)
-    }
-
-    /// Enters a node: may the server compute it when it makes a plan of the body that it keeps for the session (PostgreSQL 18)? It makes one wherever
-    /// it does not put a body in the place of the call. What has an argument of the function in it is computed when the body runs. In a body that is
-    /// called from another one, arguments may be constants. Returns what held before.
-    pub(super) fn enters_kept(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
-        let kept = match self.bodies.depth {
-            1 => KEEPS_BODIES && !has_parameter(node.as_ptr()),
-            depth => KEEPS_BODIES && depth > 1,
-        };
-        std::mem::replace(&mut self.bodies.kept, kept)
+        self.is_kept() && !public_may_execute(function)
     }
 
     /// Adds what a body means.
-    fn note_body(&mut self, called: Called, body: Body, seed: u64) -> bool {
+    fn note_body(&mut self, call: Tree<'_, pg_sys::FuncExpr>, body: Body, seed: u64) -> bool {
         // SAFETY: a tree that the server has just made, in memory that is freed after the check.
         let Some(tree) = (unsafe { Tree::enter(body.tree) }) else { return self.refuse(Reason::TooComplex) };
         let meaning = match identity::of_expression(tree, seed) {
             Ok(meaning) => meaning,
             Err(reason) => return self.refuse(reason),
         };
-        self.bodies.add(called, body, meaning);
+        self.bodies.add(call, body, meaning);
         false
     }
 
@@ -210,14 +206,12 @@ impl EligibilityChecker {
         let outer = (self.bodies.body.replace((function, body)), self.bodies.immutable, self.bodies.volatile);
         self.bodies.immutable |= declared.immutable;
         self.bodies.volatile |= declared.volatile;
-        self.bodies.depth += 1;
         let queries = std::mem::take(&mut self.queries);
         // No value of the clock in a body is in the key.
         let place = std::mem::replace(&mut self.clock, ClockPlace::Elsewhere);
         let stopped = self.check_all(tree);
         self.clock = place;
         self.queries = queries;
-        self.bodies.depth -= 1;
         (self.bodies.body, self.bodies.immutable, self.bodies.volatile) = outer;
         if stopped && self.offender.is_none() {
             self.offender = Some(Blamed { function, because: None });
@@ -244,19 +238,4 @@ impl EligibilityChecker {
         };
         !is_enum && !constant.constisnull && self.blame_because(function, Reason::UserDefinedFunction, LITERAL)
     }
-}
-
-/// Returns true if there is a parameter in an expression, or in a list of expressions.
-fn has_parameter(node: *mut pg_sys::Node) -> bool {
-    #[pgrx::pg_guard]
-    unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, _context: *mut c_void) -> bool {
-        // SAFETY: the node is null or part of the tree that is walked.
-        unsafe {
-            !node.is_null()
-                && ((*node).type_ == pg_sys::NodeTag::T_Param
-                    || pg_sys::expression_tree_walker(node, Some(visit), std::ptr::null_mut()))
-        }
-    }
-    // SAFETY: a valid tree.
-    unsafe { visit(node, std::ptr::null_mut()) }
 }

@@ -27,16 +27,14 @@ impl EligibilityChecker {
     /// Checks a node and all below it.
     pub(super) fn check_all(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         let here = 0u8;
-        if self.is_too_deep(&here) {
+        if self.depth.is_passed(&here) {
             return self.refuse(Reason::TooComplex);
         }
         if self.is_unused_column(node) {
             return false;
         }
         let enters = self.enters_clock(node);
-        let kept = self.enters_kept(node);
         let stopped = self.reason.is_some() || self.check_node(node) || self.check_below(node);
-        self.bodies.kept = kept;
         if enters {
             self.clock = ClockPlace::Outside;
         }
@@ -92,7 +90,6 @@ impl EligibilityChecker {
             Var(var) => self.check_var(&var) || self.check_join_column(&var),
             SortGroupClause(clause) => self.check_clause(&clause),
             SetOperationStmt(operation) => {
-                self.unites = true;
                 self.check_conversions(operation)
                     || children!(operation.groupClauses as SortGroupClause).any(|clause| self.check_clause(&clause))
             },

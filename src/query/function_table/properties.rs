@@ -4,12 +4,12 @@
 
 /// Marked IMMUTABLE, and depends on its arguments alone, and on definitions whose change outdates results, in each
 /// version that has it.
-pub const CLEAN: u16 = 1;
+pub const CLEAN: u32 = 1;
 /// Marked IMMUTABLE, and reads settings in the key and nothing else. The row names them.
-pub const READING: u16 = 1 << 1;
+pub const READING: u32 = 1 << 1;
 /// Reads a value by a function that reads what a client sends, as `array_agg` does in a parallel plan with what another
 /// process has gathered. Text is then converted from the client's encoding, in which it is not.
-pub const RECEIVING: u16 = 1 << 2;
+pub const RECEIVING: u32 = 1 << 2;
 
 // Functions that a query may call though they are not marked IMMUTABLE. The audit checks that they read no more. Left
 // out on purpose: everything that asks for the current time (`timetz(time)` and `timezone(text, timetz)` among them);
@@ -17,36 +17,57 @@ pub const RECEIVING: u16 = 1 << 2;
 // dates); and what reads containers and rows, whose parts may be of any type (`eligibility::readings` looks at them).
 
 /// STABLE, and reads settings in the key and nothing else.
-pub const SETTINGS: u16 = 1 << 3;
+pub const SETTINGS: u32 = 1 << 3;
 /// STABLE, and reads the text search configuration that `default_text_search_config` names, and nothing else.
-pub const SEARCHING: u16 = 1 << 4;
+pub const SEARCHING: u32 = 1 << 4;
 /// STABLE, and calls the output functions of its arguments' types.
-pub const OUTPUT: u16 = 1 << 5;
+pub const OUTPUT: u32 = 1 << 5;
 /// STABLE, and converts any type to JSON, by a cast if the user has defined one.
-pub const JSON: u16 = 1 << 6;
+pub const JSON: u32 = 1 << 6;
 /// Does the same, and is marked IMMUTABLE all the same.
-pub const JSON_THOUGH_IMMUTABLE: u16 = 1 << 7;
+pub const JSON_THOUGH_IMMUTABLE: u32 = 1 << 7;
 
 /// Asks for the time, the user or a setting: a query with it is refused for a reason of its own.
-pub const SESSION: u16 = 1 << 8;
+pub const SESSION: u32 = 1 << 8;
+/// `age` with one argument, which counts from the present date: CURRENT_DATE is in its body.
+pub const FROM_TODAY: u32 = 1 << 21;
+/// Makes rows of a named type out of JSON, whose columns may be dates.
+pub const MAKING_ROWS: u32 = 1 << 22;
 /// Makes rows out of JSON whose columns the query lists.
-pub const LISTING_COLUMNS: u16 = 1 << 9;
+pub const LISTING_COLUMNS: u32 = 1 << 9;
 
 // Properties of aggregates, by the definition of what they compute (catalog/pg_aggregate.dat).
 
 /// One of `min` and `max`. Which of several equal values it shows is open, and their type tells whether they differ.
-pub const EXTREME: u16 = 1 << 10;
+pub const EXTREME: u32 = 1 << 10;
 /// Computes exactly, so that the order of its input cannot show.
-pub const ORDER_BLIND: u16 = 1 << 11;
+pub const ORDER_BLIND: u32 = 1 << 11;
 /// Combines its own results, which are of the type of its argument.
-pub const SELF_COMBINING: u16 = 1 << 12;
+pub const SELF_COMBINING: u32 = 1 << 12;
 
 // Functions that are computed for constants while a query is planned (`decomposition::constants`). None of them fails
 // for ordinary values.
 
 /// Adds to a time, subtracts from it, or casts it: date, timestamp and timestamptz.
-pub const TIME_ARITHMETIC: u16 = 1 << 13;
+pub const TIME_ARITHMETIC: u32 = 1 << 13;
 /// Casts between smallint, integer and bigint.
-pub const WHOLE_NUMBER_CAST: u16 = 1 << 14;
+pub const WHOLE_NUMBER_CAST: u32 = 1 << 14;
 /// Gives a field of a date, a timestamp or a timestamptz. Some fields are whole numbers (`decomposition::columns`).
-pub const FIELD_OF_TIME: u16 = 1 << 15;
+pub const FIELD_OF_TIME: u32 = 1 << 15;
+
+// Functions in clock expressions (`clock::expression`). Those that have no other types than dates, times, numbers and
+// booleans are known by that, and change in steps if they give dates, integers or booleans.
+
+/// Takes or gives texts, and does nothing but compute. An ERROR of it may be dropped: it holds nothing when it raises.
+pub const CLOCK: u32 = 1 << 16;
+/// Changes in steps, by its other arguments perhaps, while the time that it is asked about goes on.
+pub const COARSE: u32 = 1 << 17;
+/// Makes a text of any number of values of any type.
+pub const GATHERING: u32 = 1 << 18;
+/// Joins a text and the output of a value. It is written in SQL.
+pub const JOINING: u32 = 1 << 19;
+
+// Functions and aggregates in parts of answers (`failures`).
+
+/// Raises no error, whatever values of its types it is given.
+pub const NEVER_FAILS: u32 = 1 << 20;

@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use arrow_cache_core::HashBuffer;
 use pgrx::pg_sys;
 
-use crate::pg::backend;
+use crate::pg::backend::WalkDepth;
 use crate::pg::compat::tree;
 use crate::pg::compat::tree::walkers;
 use crate::pg::tree::{Tree, child, child_integers, child_oids, child_text, children};
@@ -57,9 +57,7 @@ pub(super) struct TreeHasher {
     pub(super) clock: ClockExpressions,
     /// The query that the walk is in; null outside of any. It lies on the stack of the walk.
     pub(super) level: *const Level<'static>,
-    /// Address of a local of `identity::of`, to see how much stack the walk has used, and how much it may.
-    stack_base: usize,
-    stack_limit: usize,
+    pub(super) depth: WalkDepth,
 }
 
 pub(super) fn bits(flags: &[bool]) -> u32 {
@@ -74,8 +72,8 @@ fn add_text(key: &mut HashBuffer, text: Option<&CStr>) {
 }
 
 impl TreeHasher {
-    /// A walk that has not begun, at this address of the stack.
-    pub(super) fn new([form, constants, frame]: [HashBuffer; 3], stack_base: usize) -> Self {
+    /// A walk that has not begun.
+    pub(super) fn new([form, constants, frame]: [HashBuffer; 3], depth: WalkDepth) -> Self {
         Self {
             form,
             constants,
@@ -84,8 +82,7 @@ impl TreeHasher {
             too_complex: false,
             clock: ClockExpressions::NONE,
             level: std::ptr::null(),
-            stack_base,
-            stack_limit: backend::stack_of_walks(),
+            depth,
         }
     }
 
@@ -93,12 +90,6 @@ impl TreeHasher {
     pub(super) fn query_above(&self, levels: u32) -> Option<Tree<'static, pg_sys::Query>> {
         // SAFETY: the walk is in the queries of its levels.
         unsafe { Level::query_above(self.level, levels) }
-    }
-
-    /// Has the walk come too deep? `here` is a local of the caller.
-    #[inline]
-    pub(super) fn is_too_deep(&self, here: &u8) -> bool {
-        self.stack_base.abs_diff(std::ptr::from_ref(here) as usize) > self.stack_limit
     }
 
     /// Stops the walk: whoever calls this returns true.

@@ -5,9 +5,9 @@
 
 use pgrx::pg_sys;
 
+use crate::pg::built_in_functions::is_called_by_number;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::{FIRST_UNPINNED_OID, INTERNAL_LANGUAGE, SQL_LANGUAGE};
-use crate::pg::server;
 use crate::pg::tree::{Tree, child, match_node};
 
 /// The text of each function that initdb makes from one, and that is accepted: where the arguments may be of any type, there is no tree.
@@ -31,19 +31,6 @@ pub struct Definition {
     pub functions: Vec<pg_sys::Oid>,
     /// Expressions and queries that are computed.
     pub trees: Vec<*mut pg_sys::Node>,
-}
-
-/// Stands for no function in that index (utils/fmgrtab.h).
-const NO_BUILT_IN: u16 = u16::MAX;
-
-/// Is the code that runs for this function fixed by its number?
-fn is_called_by_number(function: pg_sys::Oid) -> bool {
-    let number = function.to_u32();
-    // SAFETY: constants of the server, and a place that the first of them says is there.
-    unsafe {
-        number <= server::fmgr_last_builtin_oid.to_u32()
-            && *(&raw const server::fmgr_builtin_oid_index).cast::<u16>().add(number as usize) != NO_BUILT_IN
-    }
 }
 
 /// What the built-in function consists of. `None` if nobody can tell, or if it is none of the server's.
@@ -130,22 +117,21 @@ fn of_aggregate(function: pg_sys::Oid) -> Option<Definition> {
     for (state, first) in STATES {
         let Some(state) = row.oid(state) else { continue };
         if !row.is_null(first) {
-            functions.push(reader_of(state));
+            // Of an array, its elements are read.
+            // SAFETY: reads a catalog about a type that the aggregate names.
+            let element = unsafe { pg_sys::get_element_type(state) };
+            functions.push(reader_of(if element == pg_sys::InvalidOid { state } else { element }));
         }
     }
     Some(Definition { functions, ..Definition::default() })
 }
 
-/// The function that reads a value of the type from a text; of an array, one that reads its elements.
-fn reader_of(type_oid: pg_sys::Oid) -> pg_sys::Oid {
-    let (mut function, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-    // SAFETY: reads catalogs about a type that an aggregate names, so it exists.
-    unsafe {
-        let element = pg_sys::get_element_type(type_oid);
-        let read = if element == pg_sys::InvalidOid { type_oid } else { element };
-        pg_sys::getTypeInputInfo(read, &raw mut function, &raw mut parameter);
-    }
-    function
+/// The function that reads a value of the type from a text.
+pub fn reader_of(type_oid: pg_sys::Oid) -> pg_sys::Oid {
+    let (mut reads, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+    // SAFETY: reads a catalog about a type that a tree or an aggregate names, so it exists.
+    unsafe { pg_sys::getTypeInputInfo(type_oid, &raw mut reads, &raw mut parameter) };
+    reads
 }
 
 /// What the planner adds for the arguments that a call leaves out; `given` is how many it has. `None` if it is not known.

@@ -10,9 +10,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::function_table::has;
-use super::function_table::properties::{
-    CLEAN, JSON, JSON_THOUGH_IMMUTABLE, OUTPUT, READING, RECEIVING, SEARCHING, SETTINGS,
-};
+use super::function_table::properties::{CLEAN, JSON, JSON_THOUGH_IMMUTABLE, OUTPUT, READING, SEARCHING, SETTINGS};
 use super::trusted_extensions::is_trusted_function;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 
@@ -78,14 +76,4 @@ pub fn is_stable(oid: pg_sys::Oid) -> bool {
 pub fn is_immutable(oid: pg_sys::Oid) -> bool {
     // SAFETY: reads a catalog about a function that a tree names.
     unsafe { pg_sys::func_volatile(oid) as u8 == pg_sys::PROVOLATILE_IMMUTABLE }
-}
-
-/// Does the function read the text search configuration that a setting names?
-pub fn searches_by_default(oid: pg_sys::Oid) -> bool {
-    has(oid, SEARCHING)
-}
-
-/// May the function garble text if the client has another encoding than the database?
-pub fn receives_text(oid: pg_sys::Oid) -> bool {
-    has(oid, RECEIVING)
 }

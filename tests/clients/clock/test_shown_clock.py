@@ -155,15 +155,15 @@ def test_errors_come_as_without_the_cache(server, at, world):
 
 
 COMPUTED_BELOW = [
-    "SELECT CASE WHEN now() = '2000-01-01' THEN s.q END, id FROM (SELECT id, 10 / v AS q FROM w) s ORDER BY id",
-    "SELECT CASE WHEN now() = '2000-01-01' THEN s.q + 1 END, id FROM (SELECT r.id, r.q FROM (SELECT id, 10 / v AS q FROM w) r) s ORDER BY id",
-    "SELECT now() <> '2000-01-01' OR bad > 0, id FROM shown ORDER BY id",
+    "SELECT CASE WHEN now()::text = '' THEN s.q END, id FROM (SELECT id, 10 / v AS q FROM w) s ORDER BY id",
+    "SELECT CASE WHEN now()::text = '' THEN s.q + 1 END, id FROM (SELECT r.id, r.q FROM (SELECT id, 10 / v AS q FROM w) r) s ORDER BY id",
+    "SELECT now()::text <> '' OR bad > 0, id FROM shown ORDER BY id",
     "SELECT COALESCE(now()::text, shown.bad::text), w.id FROM w LEFT JOIN shown ON shown.id = w.id ORDER BY w.id",
-    "SELECT CASE WHEN now() = '2000-01-01' THEN j.q END, j.id FROM (w JOIN (SELECT id AS other, 10 / v AS q FROM w) s ON other = id) j ORDER BY j.id",
-    "SELECT CASE WHEN now() = '2000-01-01' THEN s.q END, w.id FROM w, LATERAL (SELECT 10 / w.v AS q) s ORDER BY w.id",
-    "SELECT CASE WHEN now() = '2000-01-01' THEN s::text END, id FROM (SELECT id, 10 / v AS q FROM w) s ORDER BY id",
+    "SELECT CASE WHEN now()::text = '' THEN j.q END, j.id FROM (w JOIN (SELECT id AS other, 10 / v AS q FROM w) s ON other = id) j ORDER BY j.id",
+    "SELECT CASE WHEN now()::text = '' THEN s.q END, w.id FROM w, LATERAL (SELECT 10 / w.v AS q) s ORDER BY w.id",
+    "SELECT CASE WHEN now()::text = '' THEN s::text END, id FROM (SELECT id, 10 / v AS q FROM w) s ORDER BY id",
     "SELECT CASE WHEN 1 = 2 THEN now() + s.q * interval '1 day' END, name FROM (SELECT name, 10 / (count(*) - 5) AS q FROM w GROUP BY name) s ORDER BY name",
-    "WITH s AS (SELECT id, 10 / v AS q FROM w) SELECT CASE WHEN now() = '2000-01-01' THEN s.q END, id FROM s ORDER BY id",
+    "WITH s AS (SELECT id, 10 / v AS q FROM w) SELECT CASE WHEN now()::text = '' THEN s.q END, id FROM s ORDER BY id",
 ]
 
 

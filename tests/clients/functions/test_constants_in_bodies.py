@@ -47,7 +47,9 @@ def test_computed_under_older_settings(session, connect, name, volatility):
             expected = plain.rows(query)
         for _ in range(2):
             assert cached.rows(query) == expected
-            assert cached.status() in ("MISS", "HIT") or name not in ("argument", "nothing")
+            # PostgreSQL 18 may keep what reads settings, whatever it is made of.
+            is_kept = name != "nothing" and cached.info.server_version >= 180000
+            assert cached.status() in ("MISS", "HIT") or is_kept or name not in ("argument", "nothing")
             begun = connect()
             begun.execute(f"SET {setting}")
             assert begun.rows(query) == fresh[setting]

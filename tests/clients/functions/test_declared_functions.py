@@ -93,7 +93,7 @@ REFUSED = {
 }
 NOT_STORED = {
     "random": ("RETURN (SELECT count(*) FROM rare WHERE random() < 2);", "volatile_function"),
-    "now": ("RETURN (SELECT count(*) FROM rare WHERE now() <> '2000-01-01');", "moving_clock"),
+    "now": ("RETURN (SELECT count(*) FROM rare WHERE now()::text <> '');", "moving_clock"),
     "today": ("RETURN (SELECT count(*) FROM rare WHERE CURRENT_DATE > '2000-01-01');", "session_function"),
     "a setting": ("RETURN (SELECT count(*) FROM rare WHERE current_setting('app.x', true) IS NULL);", "session_function"),
     "a catalog": ("RETURN (SELECT count(*) FROM pg_am);", "system_catalog"),
@@ -345,46 +345,3 @@ def test_plans_of_another_role(roles, prepare):
     for _ in range(3):
         assert roles.uncached(query) == expected
         assert roles.rows(query, prepare=prepare) == expected
-
-
-ASSERTED = """
-    CREATE FUNCTION asserted() RETURNS bigint LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
-        BEGIN ASSERT (SELECT count(*) < 1 FROM rare); RETURN 1; EXCEPTION WHEN assert_failure THEN RETURN -1; END $$;
-    SECURITY LABEL FOR pg_arrow_cache ON FUNCTION asserted() IS 'pure'
-"""
-
-
-def test_language_of_messages(made):
-    """SQLERRM is written in it. What messages there are depends on the server's packages, so both values mean the same here."""
-    made.execute("""
-        CREATE FUNCTION told() RETURNS text LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
-            BEGIN RETURN 1 / (SELECT count(*) FROM rare WHERE n < 0); EXCEPTION WHEN division_by_zero THEN RETURN SQLERRM; END $$""")
-    declare(made, "told()")
-    for messages, status in ("C", "MISS"), ("C", "HIT"), ("POSIX", "MISS"), ("C", "HIT"):
-        made.execute(f"SET lc_messages = '{messages}'")
-        assert made.rows("SELECT a, told() FROM t WHERE a < 2") == [(1, "division by zero")]
-        assert made.status() == status
-
-
-def test_settings_that_the_language_reads_when_it_runs(made, connect):
-    made.execute(ASSERTED)
-    query = "SELECT a, asserted() FROM t WHERE a < 4 ORDER BY a"
-    session = connect()
-    for value, expected in ("on", -1), ("off", 1), ("on", -1):
-        session.execute(f"SET plpgsql.check_asserts = {value}")
-        # Before the language is loaded, it is not known whether it takes the value.
-        for _ in range(3):
-            assert session.rows(query) == [(a, expected) for a in (1, 2, 3)]
-        assert session.status() == "HIT"
-
-
-def test_settings_of_the_language_in_a_cursor(made):
-    """Assertions are checked, or not, when the rows are computed."""
-    made.execute(ASSERTED)
-    for checks, expected, status in (None, -1, ("MISS", None)), (None, -1, ("HIT", None)), ("off", 1, ("HIT", None)):
-        with made.transaction():
-            made.execute("DECLARE c CURSOR FOR SELECT a, asserted() FROM t WHERE a < 4 ORDER BY asserted(), a")
-            assert (made.status(), made.reason()) == status
-            if checks:
-                made.execute(f"SET LOCAL plpgsql.check_asserts = {checks}")
-            assert made.rows("FETCH ALL FROM c") == [(a, expected) for a in (1, 2, 3)]

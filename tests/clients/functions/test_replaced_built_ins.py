@@ -105,7 +105,7 @@ REFUSED = [
     ("CREATE OR REPLACE FUNCTION pg_catalog.date_trunc(text, timestamptz) RETURNS timestamptz LANGUAGE sql STABLE RETURN now()",
      "SELECT a, date_trunc('year', now()) FROM t"),
     ("CREATE OR REPLACE FUNCTION pg_catalog.make_interval(years int DEFAULT 0, months int DEFAULT 0, weeks int DEFAULT 0, "
-     "days int DEFAULT 1, hours int DEFAULT 0, mins int DEFAULT 0, secs float8 DEFAULT 0) RETURNS interval "
+     "days int DEFAULT public.factor(), hours int DEFAULT 0, mins int DEFAULT 0, secs float8 DEFAULT 0) RETURNS interval "
      "LANGUAGE internal STRICT IMMUTABLE AS 'make_interval'", "SELECT a, date_trunc('year', now() - make_interval(1)) FROM t"),
     # What the server asks to make a call simpler.
     ("CREATE FUNCTION public.support(internal) RETURNS internal LANGUAGE internal AS 'generate_series_int4_support'; "
@@ -193,6 +193,9 @@ CACHED = [
     ("CREATE OR REPLACE FUNCTION pg_catalog.make_interval(years int DEFAULT 0, months int DEFAULT 0, weeks int DEFAULT 0, "
      "days int DEFAULT 3, hours int DEFAULT 0, mins int DEFAULT 0, secs float8 DEFAULT 0) RETURNS interval "
      "LANGUAGE internal STRICT IMMUTABLE AS 'make_interval'", "SELECT make_interval(a) FROM t"),
+    ("CREATE OR REPLACE FUNCTION pg_catalog.make_interval(years int DEFAULT 0, months int DEFAULT 0, weeks int DEFAULT 0, "
+     "days int DEFAULT 40, hours int DEFAULT 0, mins int DEFAULT 0, secs float8 DEFAULT 0) RETURNS interval "
+     "LANGUAGE internal STRICT IMMUTABLE AS 'make_interval'", "SELECT a, date_trunc('day', now() - make_interval(1)) FROM t"),
     # Another function of the server's own behind an operator: a clock expression is computed with the one that the tree names.
     ("SET allow_system_table_mods = on; UPDATE pg_operator SET oprcode = 'timestamptz_mi_interval' WHERE oid = '+(timestamptz, interval)'::regoperator",
      "SELECT a, date_trunc('day', now() + interval '1 day') FROM t"),

@@ -357,13 +357,6 @@ def test_own_transaction(made):
     assert agree(made, "SELECT used(a) FROM t") == ("HIT", None)
 
 
-def test_where_nothing_is_accepted(made):
-    """Functions of users in constraints, predicates and keys are refused as before."""
-    made.execute("CREATE FUNCTION positive(x int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT x > 0'; "
-                 "CREATE TABLE partial (a int); INSERT INTO partial VALUES (1); CREATE INDEX ON partial (a) WHERE positive(a)")
-    assert agree(made, "SELECT a FROM partial") == ("BYPASS", "user_defined_function")
-
-
 def test_cursors(made):
     """A cursor is read later, when a body may mean something else."""
     agree(made, "SELECT used(a) FROM t")

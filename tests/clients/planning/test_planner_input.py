@@ -1,7 +1,5 @@
-"""The planner puts things into a plan that are not in the query: negators and commutators of operators, CHECK
-constraints, predicates of partial indexes, operator classes of indexes and partition keys, comparison functions of
-types. If any of them is code of a user, or reads more than the key covers, the answer is not cached. What the planner
-does not read does not matter."""
+"""The planner puts things into a plan that are not in the query: negators and commutators of operators, hash functions,
+comparison functions of types. If any of them is code of a user, the answer is not cached."""
 
 import psycopg
 import pytest
@@ -81,77 +79,6 @@ def test_hash_functions_of_operators(session, schema):
     assert agree(session, query, "UPDATE config SET v = v") is None
 
 
-@pytest.mark.parametrize("child", [False, True])
-def test_constraints(session, schema, child):
-    """The function is marked IMMUTABLE and is not; the table is a child, or constraint_exclusion is on."""
-    session.execute("CREATE FUNCTION top() RETURNS int " + READS.format("IMMUTABLE", "(SELECT v FROM config)"))
-    session.execute("CREATE TABLE parent (a int); CREATE TABLE t (CHECK (a <= top())) INHERITS (parent); UPDATE config SET v = 100")
-    session.execute("INSERT INTO t VALUES (50); UPDATE config SET v = 1")
-    session.execute(f"SET constraint_exclusion = {'partition' if child else 'on'}")
-    agree(session, f"SELECT a FROM {'parent' if child else 't'} WHERE a = 50", "UPDATE config SET v = 100")
-
-
-def test_constraints_that_read_more_than_the_key_holds(session, schema):
-    session.execute("CREATE TABLE t (a int, CHECK (a <= length(json_send('\"éééééé\"')))); INSERT INTO t VALUES (12); SET constraint_exclusion = on")
-    query = "SELECT a FROM t WHERE a = 12"
-    agree(session, query, "SET client_encoding = latin1")
-    assert agree(session, query, "SET client_encoding = utf8") == "stable_function"
-
-
-def test_constraints_that_nobody_looks_at(session, schema):
-    session.execute("CREATE FUNCTION fine(int) RETURNS bool " + READS.format("IMMUTABLE", "true"))
-    session.execute("CREATE TABLE t (a int, CHECK (fine(a))); INSERT INTO t VALUES (1)")
-    for status in "MISS", "HIT":
-        assert session.rows("SELECT a FROM t", prepare=False) == [(1,)]
-        assert session.status() == status
-
-
-def test_predicates(session, connect, schema):
-    # From 17 on, CREATE INDEX runs functions under a search_path of its own.
-    session.execute("CREATE FUNCTION top() RETURNS int " + READS.format("IMMUTABLE", f"(SELECT v FROM {schema}.config)"))
-    session.execute("CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 50) g; CREATE INDEX ON t (a) WHERE a <= top(); SET enable_seqscan = off")
-    query = "SELECT count(*) FROM t WHERE a <= 1"
-    agree(session, query, "UPDATE config SET v = 0")
-    other = connect("-c enable_seqscan=off")
-    assert agree(other, query, "UPDATE config SET v = 7") == "user_defined_function"
-
-
-def test_predicates_that_read_settings(session, schema):
-    session.execute(r"CREATE TABLE t (a int); CREATE INDEX ON t (a) WHERE a <= length('\x000102030405'::bytea::text); INSERT INTO t VALUES (1)")
-    assert agree(session, "SELECT a FROM t WHERE a < 15", "SET bytea_output = escape") == "stable_function"
-
-
-def test_predicates_of_built_in_functions(session, schema):
-    session.execute("CREATE TABLE t (a int); CREATE INDEX ON t (a) WHERE a > 0 AND a % 2 = 1; INSERT INTO t VALUES (1)")
-    for status in "MISS", "HIT":
-        assert session.rows("SELECT a FROM t WHERE a < 15", prepare=False) == [(1,)]
-        assert session.status() == status
-
-
-def test_index_expressions_that_read_settings(session, schema):
-    """What the index holds was computed under other settings; only ANALYZE decides whether it is asked."""
-    session.execute("CREATE TABLE t (id int, p point) WITH (autovacuum_enabled = off); INSERT INTO t SELECT n, point(n + 0.123456789, 1) FROM generate_series(1, 3000) n")
-    session.execute("SET extra_float_digits = -10")
-    session.execute("CREATE INDEX ON t ((p::text))")
-    session.execute("RESET extra_float_digits; DELETE FROM t WHERE id > 20")
-    agree(session, "SELECT id FROM t WHERE p::text = '(7.123456789,1)'", "VACUUM ANALYZE t")
-
-
-def test_keys_of_ancestors(session, schema):
-    session.execute("CREATE FUNCTION top(int) RETURNS int " + READS.format("IMMUTABLE", "(SELECT v FROM config)"))
-    session.execute("UPDATE config SET v = 3; CREATE TABLE pp (x int) PARTITION BY LIST ((x + top(1))); CREATE TABLE t PARTITION OF pp FOR VALUES IN (10)")
-    session.execute("INSERT INTO pp VALUES (7); SET constraint_exclusion = on")
-    assert agree(session, "SELECT x FROM t WHERE x + 4 = 11", "UPDATE config SET v = 4") == "user_defined_function"
-
-
-def test_constraints_of_branches_that_are_left_out(session, schema):
-    session.execute("CREATE FUNCTION top(int) RETURNS int " + READS.format("IMMUTABLE", "(SELECT v FROM config)"))
-    session.execute("UPDATE config SET v = 100; CREATE TABLE a (x int CHECK (x < top(0))); CREATE TABLE b (x int CHECK (x < top(0)))")
-    session.execute("INSERT INTO a VALUES (50); INSERT INTO b VALUES (50); UPDATE config SET v = 10")
-    query = "SELECT count(*) FROM (SELECT * FROM (SELECT x FROM a UNION ALL SELECT x FROM b) u WHERE x = 50 OFFSET 0) s"
-    assert agree(session, query, "UPDATE config SET v = 100") == "user_defined_function"
-
-
 def test_operator_classes_of_the_server(session, schema):
     session.execute("CREATE TABLE t (id uuid PRIMARY KEY, tags int[]); INSERT INTO t VALUES (gen_random_uuid(), '{1}'); CREATE INDEX ON t USING gin (tags)")
     session.execute("SET enable_seqscan = off")
@@ -167,21 +94,6 @@ def test_ranges_with_functions_of_users(session, schema):
     session.execute("CREATE TYPE span AS RANGE (subtype = float8, subtype_diff = diff); CREATE TABLE t (r span); INSERT INTO t VALUES ('[1,2]')")
     session.rows("SELECT count(*) FROM t WHERE r << '[10,11)'::span", prepare=False)
     assert session.reason() == "user_defined_function"
-
-
-CLASS = "CREATE OPERATOR CLASS mine FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 mycmp(int, int)"
-
-
-@pytest.mark.parametrize("table, scanned", [
-    ("CREATE TABLE t (a int); CREATE INDEX ON t (a mine)", True), ("CREATE TABLE t (a int) PARTITION BY RANGE (a mine); "
-     "CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (10); CREATE TABLE t2 PARTITION OF t FOR VALUES FROM (10) TO (90)", True),
-    ("CREATE TABLE t (a int, b int); CREATE INDEX ON t (b mine)", False)])
-def test_operator_classes(session, schema, table, scanned):
-    session.execute("CREATE FUNCTION mycmp(int, int) RETURNS int " + READS.format("IMMUTABLE", "(SELECT v FROM config) * btint4cmp($1, $2)"))
-    session.execute(CLASS)
-    session.execute(table)
-    session.execute("INSERT INTO t SELECT generate_series(1, 40); SET enable_seqscan = off; SET enable_bitmapscan = off")
-    assert agree(session, "SELECT a FROM t WHERE a = 17", "UPDATE config SET v = -1") == ("user_defined_function" if scanned else None)
 
 
 @pytest.mark.parametrize("type, query", [

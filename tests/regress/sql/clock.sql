@@ -54,7 +54,7 @@ SELECT number, query, (arrow_cache.why(query)).* FROM (VALUES
     (30, 'SELECT count(*) FROM event WHERE at > now() - interval ''1 hour'''),
     (31, 'SELECT count(*) FROM event WHERE at > date_trunc(''second'', now())'),
     (32, 'SELECT count(*) FROM event WHERE at > date_trunc(''milliseconds'', now()) - interval ''1 day'''),
-    (33, 'SELECT count(*) FROM event WHERE at > date_bin(''59 seconds'', now(), ''2020-01-01'')'),
+    (33, 'SELECT count(*) FROM event WHERE at > date_bin(''15 seconds'', now(), ''2020-01-01'')'),
     (34, 'SELECT extract(epoch FROM now()), id FROM event'),
     (35, 'SELECT extract(second FROM CURRENT_TIME), id FROM event'),
     (36, 'SELECT to_char(now(), ''HH24:MI:SS''), id FROM event'),

@@ -272,8 +272,8 @@ SELECT count(*) FROM visits WHERE k = 0 AND q = 5 AND at > localtimestamp - inte
 SELECT count(*) FROM visits WHERE k = 0 AND q = 5 AND at > localtimestamp - interval '1 day';
 :status
 SELECT count(*) FROM visits WHERE k = 0 AND n = 5 AND at > localtimestamp - interval '1 year';
-SELECT max(CASE WHEN now() = '2000-01-01' THEN q END), count(*) FROM visits;
-SELECT k, CASE WHEN now() = '2000-01-01' THEN q END AS q FROM visits ORDER BY at DESC LIMIT 1;
-SELECT k, CASE WHEN now() = '2000-01-01' THEN q END AS q FROM visits ORDER BY at DESC LIMIT 1;
+SELECT max(CASE WHEN now()::text = '' THEN q END), count(*) FROM visits;
+SELECT k, CASE WHEN now()::text = '' THEN q END AS q FROM visits ORDER BY at DESC LIMIT 1;
+SELECT k, CASE WHEN now()::text = '' THEN q END AS q FROM visits ORDER BY at DESC LIMIT 1;
 :status
 DROP TABLE visits;

@@ -1,9 +1,10 @@
-//! Comparisons in which an interval stands beside the column: `now() - at > interval '1 day'`, `at + interval '1 hour'
-//! < now()`. They split the column at a time that is the interval away from the clock's. Reads trees; keeps nothing.
+//! What stands on the sides of a comparison of a column: the column itself, or an interval beside it, `now() - at >
+//! interval '1 day'`, `at + interval '1 hour' < now()`. That splits the column at a time that is the interval away from
+//! the clock's. Reads trees; keeps nothing.
 
 use pgrx::pg_sys::{self, Datum, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
 
-use super::comparisons::{DAY, Operator, steady_offset};
+use super::comparisons::{self, DAY, Operator, has_limits_of, steady_offset};
 use super::origin::column_with_values;
 use crate::pg::tree::{Tree, child};
 
@@ -64,20 +65,24 @@ impl Shift {
 /// Longest interval over which an offset is looked at, in steps of four days.
 const MOST_STEPS: i64 = 100;
 
-/// A comparison with an interval beside the column.
-pub(super) struct Shifted<'t> {
-    /// Where it stands.
-    pub shift: Shift,
+/// What stands on the sides of a comparison of a column with something.
+pub(super) struct Sides<'t> {
     /// The column, or its greatest or least value.
     pub side: Tree<'t, pg_sys::Node>,
-    /// What the column, moved by the interval, is compared with, or subtracted from.
+    /// The type of the column.
+    pub type_oid: Oid,
+    /// What the column, moved by the interval if there is one, is compared with, or subtracted from.
     pub with: Tree<'t, pg_sys::Node>,
+    /// The function behind the operator that compares.
+    pub operator: u32,
+    /// The operator that moves the column, with the function behind it.
+    pub moves: Option<(Oid, u32)>,
     /// The interval: whatever stands there.
-    pub by: Tree<'t, pg_sys::Node>,
+    pub by: Option<Tree<'t, pg_sys::Node>>,
+    /// Where it stands.
+    pub shift: Shift,
     /// What the comparison says of the column, if that stood on the left.
     pub says: Operator,
-    /// The operator that moves the column, with the function behind it.
-    pub moves: (pg_sys::Oid, u32),
 }
 
 /// Operators that compare intervals, each with the function behind it: interval_lt, interval_le, interval_gt,
@@ -101,49 +106,77 @@ const MOVES: [(u32, u32, Oid, Shift); 4] = [
     (2068, 2033, TIMESTAMPOID, Shift::Subtracted),
 ];
 
-/// What an operator that compares intervals says, and the function behind it.
-pub(super) fn of_intervals(operator: pg_sys::Oid) -> Option<(u32, Operator)> {
-    OF_INTERVALS.iter().find(|(listed, ..)| *listed == operator.to_u32()).map(|(_, function, says)| (*function, *says))
-}
+impl<'t> Sides<'t> {
+    /// The sides of a comparison of a column, or of its greatest or least value, with anything.
+    pub(super) fn of(call: Tree<'t, pg_sys::OpExpr>) -> Option<Self> {
+        Self::plain(call).or_else(|| Self::shifted(call))
+    }
 
-impl<'t> Shifted<'t> {
-    /// `clock - column` beside an interval, on the left of the operator or not; with the type of the column.
-    pub(super) fn difference(
+    /// The column itself, and something else.
+    fn plain(call: Tree<'t, pg_sys::OpExpr>) -> Option<Self> {
+        let (left, right) = both(call)?;
+        let (_, operator, left_type, right_type, says) = *comparisons::listed(call.opno)?;
+        let (side, column, with, type_oid, other_type, says) =
+            match (column_with_values(left), column_with_values(right)) {
+                (Some(column), None) => (left, column, right, left_type, right_type, says),
+                (None, Some(column)) => (right, column, left, right_type, left_type, says.turned()),
+                _ => return None,
+            };
+        let is_fit = column.vartype == type_oid && has_limits_of(type_oid, other_type);
+        is_fit.then_some(Self { side, type_oid, with, operator, moves: None, by: None, shift: Shift::None, says })
+    }
+
+    /// The column and an interval, and the time; or the time without the column, and an interval.
+    pub(super) fn shifted(call: Tree<'t, pg_sys::OpExpr>) -> Option<Self> {
+        let (left, right) = both(call)?;
+        let of_intervals = OF_INTERVALS.iter().find(|(listed, ..)| *listed == call.opno.to_u32());
+        if let Some((_, operator, says)) = of_intervals {
+            // The later the column, the shorter the difference.
+            return Self::difference(left, right, *operator, says.turned())
+                .or_else(|| Self::difference(right, left, *operator, *says));
+        }
+        let (_, operator, left_type, right_type, says) = *comparisons::listed(call.opno)?;
+        Self::moved(left, (right, right_type), operator, says).filter(|found| found.type_oid == left_type).or_else(
+            || {
+                let found = Self::moved(right, (left, left_type), operator, says.turned());
+                found.filter(|found| found.type_oid == right_type)
+            },
+        )
+    }
+
+    /// `clock - column` beside an interval.
+    fn difference(
         difference: Tree<'t, pg_sys::Node>,
         interval: Tree<'t, pg_sys::Node>,
+        operator: u32,
         says: Operator,
-        on_left: bool,
-    ) -> Option<(Self, Oid)> {
+    ) -> Option<Self> {
         let call = difference.as_a::<pg_sys::OpExpr>()?;
         let (_, function, type_oid) = *DIFFERENCES.iter().find(|(listed, ..)| *listed == call.opno.to_u32())?;
         let (with, side) = both(call)?;
         column_with_values(side).filter(|column| column.vartype == type_oid)?;
-        // The later the column, the shorter the difference.
-        let says = if on_left { says.turned() } else { says };
-        let moves = (call.opno, function);
-        Some((Self { shift: Shift::Other, side, with, by: interval, says, moves }, type_oid))
+        let moves = Some((call.opno, function));
+        Some(Self { side, type_oid, with, operator, moves, by: Some(interval), shift: Shift::Other, says })
     }
 
-    /// `column + interval`, or `column - interval`, beside something, on the left of the operator or not; with the type
-    /// of the column.
-    pub(super) fn moved(
+    /// `column + interval`, or `column - interval`, beside something of a type.
+    fn moved(
         moved: Tree<'t, pg_sys::Node>,
-        with: Tree<'t, pg_sys::Node>,
+        (with, other_type): (Tree<'t, pg_sys::Node>, Oid),
+        operator: u32,
         says: Operator,
-        on_left: bool,
-    ) -> Option<(Self, Oid)> {
+    ) -> Option<Self> {
         let call = moved.as_a::<pg_sys::OpExpr>()?;
         let (_, function, type_oid, shift) = *MOVES.iter().find(|(listed, ..)| *listed == call.opno.to_u32())?;
         let (side, by) = both(call)?;
-        column_with_values(side).filter(|column| column.vartype == type_oid)?;
-        let says = if on_left { says } else { says.turned() };
-        let moves = (call.opno, function);
-        Some((Self { shift, side, with, by, says, moves }, type_oid))
+        column_with_values(side).filter(|column| column.vartype == type_oid && has_limits_of(type_oid, other_type))?;
+        let moves = Some((call.opno, function));
+        Some(Self { side, type_oid, with, operator, moves, by: Some(by), shift, says })
     }
 }
 
 /// Both arguments of a call.
-pub(super) fn both(call: Tree<'_, pg_sys::OpExpr>) -> Option<(Tree<'_, pg_sys::Node>, Tree<'_, pg_sys::Node>)> {
+fn both(call: Tree<'_, pg_sys::OpExpr>) -> Option<(Tree<'_, pg_sys::Node>, Tree<'_, pg_sys::Node>)> {
     let mut items = child!(call.args)?.items();
     match (items.next().flatten(), items.next().flatten(), items.next()) {
         (Some(left), Some(right), None) => Some((left, right)),

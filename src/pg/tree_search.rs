@@ -1,0 +1,57 @@
+//! Searching trees of nodes. Reads them; keeps nothing.
+
+use std::ffi::c_void;
+
+use pgrx::pg_sys;
+
+use super::backend::WalkDepth;
+use super::tree::{Tree, match_node};
+
+/// Returns true for what is sought.
+pub type Look<'l> = dyn FnMut(Tree<'_, pg_sys::Node>) -> bool + 'l;
+
+struct Search<'l> {
+    look: &'l mut Look<'l>,
+    flags: i32,
+    depth: WalkDepth,
+    is_too_deep: bool,
+}
+
+/// Looks at a node, and at all below it in the order of the server's walkers, until one is found. Returns whether one
+/// was; `None` if the tree nests too deeply. `flags` are those of `query_tree_walker`; entries of range tables are
+/// looked at before what they are made of.
+///
+/// # Safety
+/// Null, or a node of a query that nobody has planned.
+pub unsafe fn search<'l>(node: *mut pg_sys::Node, flags: u32, look: &'l mut Look<'l>) -> Option<bool> {
+    let here = 0u8;
+    let flags = (flags | pg_sys::QTW_EXAMINE_RTES_BEFORE) as i32;
+    let mut search = Search { look, flags, depth: WalkDepth::from(&here), is_too_deep: false };
+    // SAFETY: the caller's promise; the search is lent to the walkers alone.
+    let found = unsafe { visit(node, (&raw mut search).cast()) };
+    (!search.is_too_deep).then_some(found)
+}
+
+/// Called by the server's walkers for each part of a node; true stops the walk.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    let here = 0u8;
+    // SAFETY: the node is null or part of the tree that is searched. The context is the search that `search` passed,
+    // which nobody else uses while the walkers call.
+    let (tree, search) = unsafe { (Tree::enter(node), &mut *context.cast::<Search<'_>>()) };
+    let Some(tree) = tree else { return false };
+    if search.depth.is_passed(&here) {
+        search.is_too_deep = true;
+        return true;
+    }
+    let flags = search.flags;
+    (search.look)(tree)
+        || match_node! { tree;
+            // SAFETY: a valid query; what the walker calls gets this search back.
+            Query(query) => unsafe { pg_sys::query_tree_walker(query.as_ptr(), Some(visit), context, flags) },
+            // The walker of queries descends into it by itself.
+            RangeTblEntry(_entry) => false,
+            // SAFETY: a valid node; what the walker calls gets this search back.
+            _ => unsafe { pg_sys::expression_tree_walker(node, Some(visit), context) },
+        }
+}
