@@ -75,45 +75,24 @@ pub struct PartRun {
 }
 
 impl PartRun {
-    /// Starts the plan of a leaf's query. Runs it, too, if other processes take part. Others wait for it if `lead` has
-    /// its claim.
+    /// Starts the plan of a leaf's query. Runs it, too, if other processes take part. Its rows are stored, if they may be;
+    /// others wait for them if `lead` has its claim.
     pub fn start(plan: *mut pg_sys::PlannedStmt, leaf: RunLeaf<'_>, surroundings: &Surroundings, lead: Lead) -> Self {
         let state = surroundings.state;
-        // SAFETY: the statement runs, so its state is valid, and so is the plan that lies in its memory.
+        // SAFETY: the statement runs, so its state is valid, and so is the plan that lies in its memory. The memory of the
+        // part is a child of that of the statement.
         unsafe {
             let context = context_below((*state).es_query_cxt);
             let caller = pg_sys::MemoryContextSwitchTo(context);
-            let run = Self::begin(state, context, plan, |query| {
-                miss(query, leaf, surroundings).ok().map(|mut miss| {
-                    miss.lead = Rc::new(lead);
-                    Task::Store(miss)
-                })
-            });
-            pg_sys::MemoryContextSwitchTo(caller);
-            run
-        }
-    }
-
-    /// Starts a plan, in a memory context of the run, which is the current one. `task` says what is done meanwhile.
-    /// Runs it, too, if other processes take part.
-    ///
-    /// # Safety
-    /// `state` must be that of a statement that runs.
-    unsafe fn begin(
-        state: *mut pg_sys::EState,
-        context: pg_sys::MemoryContext,
-        plan: *mut pg_sys::PlannedStmt,
-        task: impl FnOnce(QueryDesc<'_>) -> Option<Task>,
-    ) -> Self {
-        // SAFETY: the caller's promise; the memory of the part is a child of that of the statement.
-        unsafe {
             let is_parallel = (*plan).parallelModeNeeded;
             let (rows, receiver) = if is_parallel { tuples(context) } else { (std::ptr::null_mut(), nowhere()) };
             let desc = describe(state, plan, receiver);
             let query = QueryDesc::of_hook(desc);
-            capture::prepare(query, task(query));
             keeping(|| compat::start_unshown(desc, 0));
-            capture::begin(query);
+            if let Ok(mut miss) = miss(query, leaf, surroundings) {
+                miss.lead = Rc::new(lead);
+                capture::begin_task(query, Task::Store(miss));
+            }
             let pass = capture::before_run(query, pg_sys::ScanDirection::ForwardScanDirection, 0);
             let source = if is_parallel { Source::Tuples(rows) } else { Source::Plan(desc) };
             let mut run = Self { desc, context, pass: Some(pass), source };
@@ -123,6 +102,7 @@ impl PartRun {
             } else {
                 run.open_receiver();
             }
+            pg_sys::MemoryContextSwitchTo(caller);
             run
         }
     }

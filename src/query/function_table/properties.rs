@@ -41,12 +41,9 @@ pub const ORDER_BLIND: u16 = 1 << 11;
 /// Combines its own results, which are of the type of its argument.
 pub const SELF_COMBINING: u16 = 1 << 12;
 
-// Functions that are computed for constants while a query is planned (`decomposition::constants`). None of them fails
-// for ordinary values.
+// Functions that are computed for constants while a query is planned (`decomposition::constants`).
 
-/// Adds to a time, subtracts from it, or casts it: date, timestamp and timestamptz.
-pub const TIME_ARITHMETIC: u16 = 1 << 13;
-/// Casts between smallint, integer and bigint.
-pub const WHOLE_NUMBER_CAST: u16 = 1 << 14;
+/// Adds to a date or a time, subtracts from it, or casts it; or casts between smallint, integer and bigint.
+pub const CONSTANT_ARITHMETIC: u16 = 1 << 13;
 /// Gives a field of a date, a timestamp or a timestamptz. Some fields are whole numbers (`decomposition::columns`).
-pub const FIELD_OF_TIME: u16 = 1 << 15;
+pub const FIELD_OF_TIME: u16 = 1 << 14;
