@@ -1,7 +1,7 @@
 //! The parts of one statement under way: which are stored, which are computed, and where reading them stands. Belongs
 //! to one scan of this backend; a memory context of the statement drops it, after an error too.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::ffi::{c_char, c_void};
 
 use arrow_cache_core::{Counter, Wanted};
@@ -122,6 +122,7 @@ impl Parts {
                     environment: None,
                     versions: recipe.made.versions,
                     asked: None,
+                    eligible: OnceCell::new(),
                 },
                 position: 0,
                 started_under: parts::environment_now(),
@@ -309,7 +310,7 @@ impl Contents {
             if self.surroundings.environment.is_some() {
                 count(Counter::FragmentsComputed, 1);
             }
-            let leaf = RunLeaf { relation: part.leaf, is_at_end: part.is_at_end, key: part.key.as_ref() };
+            let leaf = RunLeaf { is_at_end: part.is_at_end, key: part.key.as_ref() };
             part.rows = Rows::Running(PartRun::start(part.plan, leaf, &self.surroundings, lead));
         }
     }

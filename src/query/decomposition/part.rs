@@ -70,7 +70,7 @@ impl Part {
                 return Err(obstacle);
             }
             let conditions = Conditions::take(known, self.relation, values);
-            Ok(AskedPart { query: known, relation: self.relation, conditions })
+            Ok(AskedPart { query: known, conditions })
         }
     }
 
@@ -89,7 +89,12 @@ impl Part {
     /// What the leaf cannot be asked.
     pub fn of_leaf(&self, leaf: pg_sys::Oid) -> Result<*mut pg_sys::Query, Obstacle> {
         // SAFETY: a valid query, of which a copy is changed.
-        unsafe { read_leaf(copy(self.query), self.relation, leaf) }
+        unsafe {
+            let query = leaf::read_instead(copy(self.query), self.relation, leaf)?;
+            // It has another relation now.
+            ask_no_permissions_below(query);
+            Ok(query)
+        }
     }
 }
 
@@ -97,7 +102,6 @@ impl Part {
 pub struct AskedPart {
     /// The query of the part without the bounds.
     pub query: *mut pg_sys::Query,
-    relation: pg_sys::Oid,
     conditions: Conditions,
 }
 
@@ -113,16 +117,13 @@ impl AskedPart {
         self.conditions.filters_of_bounds.iter().copied()
     }
 
-    /// What one leaf is asked, with all bounds: a fresh copy.
-    ///
-    /// # Errors
-    /// What the leaf cannot be asked.
-    pub fn of_leaf(&self, leaf: pg_sys::Oid) -> Result<*mut pg_sys::Query, Obstacle> {
+    /// What the part asks with all bounds: a fresh copy.
+    pub fn with_bounds(&self) -> *mut pg_sys::Query {
         // SAFETY: a valid query, of which a copy is changed.
         unsafe {
             let query = copy(self.query);
             self.conditions.put_back(query);
-            read_leaf(query, self.relation, leaf)
+            query
         }
     }
 }
@@ -178,24 +179,6 @@ unsafe fn ask_no_permissions_below(query: *mut pg_sys::Query) {
                 ask_no_permissions_below((*entry).subquery);
             }
         }
-    }
-}
-
-/// Lets the query of a part read one leaf.
-///
-/// # Safety
-/// A valid query that the caller may change, and its table.
-unsafe fn read_leaf(
-    query: *mut pg_sys::Query,
-    relation: pg_sys::Oid,
-    leaf: pg_sys::Oid,
-) -> Result<*mut pg_sys::Query, Obstacle> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let query = leaf::read_instead(query, relation, leaf)?;
-        // It has another relation now.
-        ask_no_permissions_below(query);
-        Ok(query)
     }
 }
 
