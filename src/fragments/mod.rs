@@ -35,30 +35,9 @@ pub mod shown_clock;
 mod tuples;
 mod unplanned;
 
-use pgrx::pg_sys;
-
+pub use path::{attend as attend_paths, attends as attends_paths};
 pub use planning::{Combination, add_dependencies, combine, combine_moving, end, is_undecided};
 pub use unplanned::planned_after_all;
-
-/// Returns true if the planner plans something of ours, so that it is told of the paths of relations.
-pub fn attends_paths() -> bool {
-    path::is_planning() || planner_conditions::are_sought()
-}
-
-/// Attends to a relation whose paths the planner has found.
-///
-/// # Safety
-/// The arguments must be those of a path hook.
-pub unsafe fn attend_paths(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEntry) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if planner_conditions::are_sought() {
-            planner_conditions::note(rel, entry);
-        } else {
-            path::add_path(rel, entry);
-        }
-    }
-}
 
 /// Makes our scans known to the server. Called once, in the postmaster.
 pub fn register() {

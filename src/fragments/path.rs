@@ -6,7 +6,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::scan;
+use super::{planner_conditions, scan};
 use crate::pg::backend_local::Local;
 use crate::query::plan_kinds::SCAN_NAME;
 use crate::query::plan_kinds::TUPLESTORE_NAME;
@@ -43,17 +43,32 @@ pub fn end(outer: Planned) {
     PLANNED.set(outer);
 }
 
-/// Is a combined query being planned?
-pub fn is_planning() -> bool {
-    !PLANNED.get().recipe.is_null()
+/// Returns true if the planner plans something of ours, so that it is told of the paths of relations.
+pub fn attends() -> bool {
+    !PLANNED.get().recipe.is_null() || planner_conditions::are_sought()
+}
+
+/// Attends to a relation whose paths the planner has found.
+///
+/// # Safety
+/// The arguments must be those of a path hook.
+pub unsafe fn attend(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEntry) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if planner_conditions::are_sought() {
+            planner_conditions::note(rel, entry);
+        } else {
+            add_path(rel, entry);
+        }
+    }
 }
 
 /// Puts the scan of the parts in the place of all paths of the named tuplestore of the combined query that is being
 /// planned.
 ///
 /// # Safety
-/// The arguments must be those of a path hook.
-pub unsafe fn add_path(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEntry) {
+/// As `attend`.
+unsafe fn add_path(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEntry) {
     let Planned { recipe, cost } = PLANNED.get();
     // SAFETY: the caller's promise.
     unsafe {

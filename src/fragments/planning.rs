@@ -148,12 +148,12 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     let is_held = |relation: &pg_sys::Oid| unsafe { pg_sys::list_member_oid(relations, *relation) };
     let passed = unique(&mut found.tables.into_iter().filter(|relation| !is_held(relation)));
     // SAFETY: a valid query, which planning is about to change.
-    let question =
-        if stored.iter().all(Option::is_none) { std::ptr::null_mut() } else { unsafe { copy(whole.query().as_ptr()) } };
+    let own_question = || unsafe { copy(whole.query().as_ptr()) };
+    let question = if stored.iter().any(Option::is_some) { own_question() } else { std::ptr::null_mut() };
     let queries = [call.query().as_ptr(), combined, part.query];
     // SAFETY: valid queries, which nobody has planned.
-    let functions =
-        if known.kept_form.is_some() { unsafe { called_functions::of(queries) } } else { std::ptr::null_mut() };
+    let called = || unsafe { called_functions::of(queries) };
+    let functions = if known.kept_form.is_some() { called() } else { std::ptr::null_mut() };
     let recipe = Recipe {
         part,
         leaves,
@@ -219,7 +219,7 @@ fn is_wanted(call: &Call<'_>) -> bool {
     settings::enable_fragments()
         && !session::must_plan()
         && !settings::debug_serve_fills()
-        && !super::attends_paths()
+        && !path::attends()
         && (!own_writes::has_transaction_id() || is_kept(call))
         && (call.is_of_client() || (session::at_top_level() && is_wrapped()) || session::planning_export())
         && StatementTerms::of(call.own_text()).is_ok_and(|terms| terms.fragments)
