@@ -4,6 +4,7 @@
 //! long as the planner runs.
 
 use std::cell::Cell;
+use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
@@ -13,6 +14,9 @@ use crate::pg::backend_local::Local;
 use crate::pg::lists::nodes;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::{copy, replaced_in_query};
+
+/// Marks the table: longer than a name in a query can be. Planning may run other queries, which read the table, too.
+const MARK: &CStr = c"pg_arrow_cache: the table whose conditions the planner is asked for, by a name that no query has";
 
 /// The table whose conditions are sought, and what was found. Plain data.
 #[derive(Clone, Copy)]
@@ -65,16 +69,23 @@ pub fn of(call: &Call<'_>, table: pg_sys::Oid) -> Option<*mut pg_sys::List> {
     }
 }
 
-/// Has a query level read its tables without their partitions and children. Returns how often it names the table.
+/// Has a query level read its tables without their partitions and children, and marks the table. Returns how often it
+/// names that.
 ///
 /// # Safety
 /// A valid query that the caller may change.
 unsafe fn leave_out_children(query: *mut pg_sys::Query, table: pg_sys::Oid) -> usize {
     // SAFETY: the caller's promise.
     unsafe {
-        let entries = nodes::<pg_sys::RangeTblEntry>((*query).rtable);
-        entries.clone().for_each(|entry| (*entry).inh = false);
-        entries.filter(|entry| (**entry).relid == table).count()
+        let mut named = 0;
+        for entry in nodes::<pg_sys::RangeTblEntry>((*query).rtable) {
+            (*entry).inh = false;
+            if (*entry).relid == table {
+                (*entry).alias = pg_sys::makeAlias(MARK.as_ptr(), std::ptr::null_mut());
+                named += 1;
+            }
+        }
+        named
     }
 }
 
@@ -91,7 +102,8 @@ pub unsafe fn note(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEnt
     let sought = SOUGHT.get();
     // SAFETY: the caller's promise. The planner's conditions are copied.
     unsafe {
-        if (*entry).rtekind != pg_sys::RTEKind::RTE_RELATION || (*entry).relid != sought.table {
+        let is_marked = (*entry).alias.as_ref().is_some_and(|alias| CStr::from_ptr(alias.aliasname) == MARK);
+        if (*entry).relid != sought.table || !is_marked {
             return;
         }
         let conditions: *mut pg_sys::List = copy(pg_sys::extract_actual_clauses((*rel).baserestrictinfo, false));
