@@ -122,6 +122,8 @@ CASES = (
     Case("IN with 1,000 numbers, the same", (f"SELECT count(*), sum(amount) FROM accounts WHERE id IN ({LIST})",), repeated=True),
     Case("8 joins", (f"SELECT count(*), {{n}} FROM {JOINS} WHERE a0.id = {{n}}",)),
     Case(f"all of {LEAVES} partitions", ("SELECT count(*) FROM leaves WHERE n = {n}",), few=True),
+    Case(f"all of {LEAVES} partitions, prepared, other values", ("EXECUTE q({n})",),
+         (prepared("SELECT count(*), sum(n) FROM leaves WHERE n <> $1"),), few=True),
     Case(f"one of {LEAVES} partitions", ("SELECT count(*) FROM leaves WHERE k = {k} AND n = {n}",)),
     Case(f"one of {LEAVES} partitions, plan for all values", ("EXECUTE q({k}, {n})",),
          (prepared("SELECT count(*) FROM leaves WHERE k = $1 AND n = $2", "int, int"), "SET plan_cache_mode = force_generic_plan")),

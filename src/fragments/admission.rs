@@ -47,7 +47,7 @@ pub fn worth(form: FormId, is_kept: bool) -> Worth {
     }
     let is_slow = plain_micros > 0 && u128::from(plain_micros) >= settings::fragment_min_time().as_micros();
     let has_paid = combined_micros <= plain_micros || combined_runs < RUNS_TO_LEARN;
-    let is_worth = is_slow && (has_paid || executions.is_multiple_of(TRY_EVERY));
+    let is_worth = is_slow && (has_paid || (!is_kept && executions.is_multiple_of(TRY_EVERY)));
     if is_worth { Worth::Combined } else { Worth::Plain }
 }
 

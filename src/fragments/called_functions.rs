@@ -1,6 +1,6 @@
 //! The functions that queries call, as what a kept plan rests on. The server asks for the right to execute them when it
-//! starts a plan. A combined query calls others than the client's, so its plan must go when any of these rights changes.
-//! The server itself notes no built-in function in its plans. Reads catalogs; keeps nothing.
+//! starts a plan. A combined query calls others than the client's, so its plan must go when any of these rights
+//! changes. The server itself notes no built-in function in its plans. Reads catalogs; keeps nothing.
 
 use std::ffi::c_void;
 

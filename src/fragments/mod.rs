@@ -4,13 +4,13 @@
 //!
 //! The walk of such a statement:
 //!
-//! 1. The planner hook asks `planning` whether the query may be combined of parts, and is worth it (`admission`). If so,
-//!    the server plans the combined query in its place, and the query of each part (`part_plan`). The combined query
-//!    reads a named tuplestore, and the path hook puts our scan there (`path`), in whose node the plans of the parts lie
-//!    (`recipe`). A plan that is run once, and at once, has none for parts that are stored: if one is gone when it
-//!    starts, the query is planned after all (`unplanned`).
-//! 2. When the plan starts, the scan (`scan`) finds out what is asked by the present values (`present`, `key`), looks
-//!    for the stored parts under the snapshot of the statement, and pins them (`parts`).
+//! 1. The planner hook asks `planning` whether the query may be combined of parts, and is worth it (`admission`). If
+//!    so, the server plans the combined query in its place, and the query of each part (`part_plan`). The combined
+//!    query reads a named tuplestore, and the path hook puts our scan there (`path`), in whose node the plans of the
+//!    parts lie (`recipe`). A plan that is run once, and at once, has none for parts that are stored: if one is gone
+//!    when it starts, the query is planned after all (`unplanned`).
+//! 2. When the plan starts, the scan (`scan`) finds out what is asked by the present values (`key`), looks for the
+//!    stored parts under the snapshot of the statement, and pins them (`parts`).
 //! 3. When it is asked for rows, it gives those of the stored parts, and runs the plan of each other part (`part_run`),
 //!    whose rows are stored on the way (`capture`).
 //!
@@ -20,7 +20,6 @@
 
 mod admission;
 mod called_functions;
-mod explain;
 mod held_indexes;
 mod key;
 mod part_plan;
@@ -28,15 +27,15 @@ mod part_run;
 mod part_state;
 mod parts;
 mod path;
+mod planner_conditions;
 mod planning;
-mod present;
 mod recipe;
 mod scan;
 pub mod shown_clock;
 mod tuples;
 mod unplanned;
 
-pub use path::{add_path, is_planning as plans_combined};
+pub use path::{attend as attend_paths, attends as attends_paths};
 pub use planning::{Combination, add_dependencies, combine, combine_moving, end, is_undecided};
 pub use unplanned::planned_after_all;
 

@@ -3,6 +3,7 @@
 //! of its own, which goes when the part has been read. What the server raises unwinds these frames; the abort of the
 //! transaction then frees what the server holds.
 
+use std::cell::OnceCell;
 use std::ffi::c_char;
 use std::rc::Rc;
 
@@ -13,7 +14,7 @@ use super::part_plan::{context_below, hash_memory_kilobytes};
 use crate::arrow::column::Column;
 use crate::capture;
 use crate::lookup::parts::{self, PartKey, PlannedPart};
-use crate::lookup::{Call, Lead, Miss, Task};
+use crate::lookup::{Call, Eligible, Lead, Miss, Task};
 use crate::pg::error_passing::{keeping, kept};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::{compat, server, tuplestore};
@@ -42,13 +43,13 @@ pub struct Surroundings {
     pub versions: Versions,
     /// What is asked of each leaf by the present values; `None` if that is not known.
     pub asked: Option<AskedPart>,
+    /// What there is to know of that, once it is asked for; `None` if the parts are not stored.
+    pub eligible: OnceCell<Option<Eligible>>,
 }
 
 /// The leaf of a part that is run.
 #[derive(Clone, Copy)]
 pub struct RunLeaf<'k> {
-    /// The leaf.
-    pub relation: pg_sys::Oid,
     /// One of the bounds that are asked in it is about a partition key.
     pub is_at_end: bool,
     /// What its rows are stored as; `None` if they are not.
@@ -75,45 +76,24 @@ pub struct PartRun {
 }
 
 impl PartRun {
-    /// Starts the plan of a leaf's query. Runs it, too, if other processes take part. Others wait for it if `lead` has
-    /// its claim.
+    /// Starts the plan of a leaf's query. Runs it, too, if other processes take part. Its rows are stored, if they may be;
+    /// others wait for them if `lead` has its claim.
     pub fn start(plan: *mut pg_sys::PlannedStmt, leaf: RunLeaf<'_>, surroundings: &Surroundings, lead: Lead) -> Self {
         let state = surroundings.state;
-        // SAFETY: the statement runs, so its state is valid, and so is the plan that lies in its memory.
+        // SAFETY: the statement runs, so its state is valid, and so is the plan that lies in its memory. The memory of the
+        // part is a child of that of the statement.
         unsafe {
             let context = context_below((*state).es_query_cxt);
             let caller = pg_sys::MemoryContextSwitchTo(context);
-            let run = Self::begin(state, context, plan, |query| {
-                miss(query, leaf, surroundings).ok().map(|mut miss| {
-                    miss.lead = Rc::new(lead);
-                    Task::Store(miss)
-                })
-            });
-            pg_sys::MemoryContextSwitchTo(caller);
-            run
-        }
-    }
-
-    /// Starts a plan, in a memory context of the run, which is the current one. `task` says what is done meanwhile.
-    /// Runs it, too, if other processes take part.
-    ///
-    /// # Safety
-    /// `state` must be that of a statement that runs.
-    unsafe fn begin(
-        state: *mut pg_sys::EState,
-        context: pg_sys::MemoryContext,
-        plan: *mut pg_sys::PlannedStmt,
-        task: impl FnOnce(QueryDesc<'_>) -> Option<Task>,
-    ) -> Self {
-        // SAFETY: the caller's promise; the memory of the part is a child of that of the statement.
-        unsafe {
             let is_parallel = (*plan).parallelModeNeeded;
             let (rows, receiver) = if is_parallel { tuples(context) } else { (std::ptr::null_mut(), nowhere()) };
             let desc = describe(state, plan, receiver);
             let query = QueryDesc::of_hook(desc);
-            capture::prepare(query, task(query));
             keeping(|| compat::start_unshown(desc, 0));
-            capture::begin(query);
+            if let Ok(mut miss) = miss(query, leaf, surroundings) {
+                miss.lead = Rc::new(lead);
+                capture::begin_task(query, Task::Store(miss));
+            }
             let pass = capture::before_run(query, pg_sys::ScanDirection::ForwardScanDirection, 0);
             let source = if is_parallel { Source::Tuples(rows) } else { Source::Plan(desc) };
             let mut run = Self { desc, context, pass: Some(pass), source };
@@ -123,6 +103,7 @@ impl PartRun {
             } else {
                 run.open_receiver();
             }
+            pg_sys::MemoryContextSwitchTo(caller);
             run
         }
     }
@@ -238,11 +219,13 @@ fn miss(part: QueryDesc<'_>, leaf: RunLeaf<'_>, surroundings: &Surroundings) -> 
     let environment = surroundings.environment.ok_or(Reason::OwnWrites)?;
     let key = leaf.key.ok_or(Reason::OwnWrites)?;
     let store = shmem::store().ok_or(Reason::NoRoom)?;
-    let asked = surroundings.asked.as_ref().ok_or(Reason::OwnWrites)?;
-    let query = asked.of_leaf(leaf.relation).map_err(|_| Reason::UnsupportedRelation)?;
-    // SAFETY: a query of our own, which nobody has planned.
-    let call = unsafe { Call::of_hook(query, surroundings.text, 0, std::ptr::null_mut()) };
-    let eligible = parts::before_planning(&store, &call, true)?;
+    let eligible = surroundings.eligible.get_or_init(|| {
+        let query = surroundings.asked.as_ref()?.with_bounds();
+        // SAFETY: a query of our own, which nobody has planned.
+        let call = unsafe { Call::of_hook(query, surroundings.text, 0, std::ptr::null_mut()) };
+        parts::before_planning(&store, &call, true).ok()
+    });
+    let eligible = eligible.ok_or(Reason::UnsupportedRelation)?;
     let planned = PlannedPart {
         plan: part.plan(),
         snapshot: part.snapshot_data(),

@@ -1,29 +1,30 @@
 //! The parts of one statement under way: which are stored, which are computed, and where reading them stands. Belongs
 //! to one scan of this backend; a memory context of the statement drops it, after an error too.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::ffi::{c_char, c_void};
 
 use arrow_cache_core::{Counter, Wanted};
 use pgrx::pg_sys;
 
+use super::admission::{self, Worth};
 use super::held_indexes::HeldIndexes;
 use super::key::PartKeys;
 use super::part_run::{PartRun, RunLeaf, Source, Surroundings};
 use super::part_state::{PartState, Rows};
-use super::present::Present;
 use super::recipe::Recipe;
 use super::tuples::{columns_of, copy_values, next_tuple};
 use crate::error::{CacheError, or_raise};
-use crate::lookup::parts::{self, MadeUnder};
+use crate::lookup::parts;
 use crate::lookup::single_flight::{self, Joined, Patience};
 use crate::lookup::{Lead, definition_versions, portal};
 use crate::pg::backend_local::Local;
 use crate::pg::row_type::RowType;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::list_of_oids;
-use crate::query::decomposition::Part;
+use crate::query::decomposition::{AskedPart, Values};
 use crate::query::hashes::EnvironmentHash;
+use crate::query::partitions::{Leaf, leaves};
 use crate::serve::slot_values;
 use crate::{session, settings, shmem};
 
@@ -52,7 +53,6 @@ static LOOKED_UP: Local<Cell<*mut Parts>> = Local::new(Cell::new(std::ptr::null_
 
 /// What is dropped with the statement.
 struct Contents {
-    part: Part,
     surroundings: Surroundings,
     states: Vec<PartState>,
     /// The part that is read now.
@@ -122,6 +122,7 @@ impl Parts {
                     environment: None,
                     versions: recipe.made.versions,
                     asked: None,
+                    eligible: OnceCell::new(),
                 },
                 position: 0,
                 started_under: parts::environment_now(),
@@ -129,9 +130,8 @@ impl Parts {
                 has_run: false,
                 tuple: std::ptr::null_mut(),
                 patience: Patience::default(),
-                part: recipe.part,
             });
-            contents.look_up(recipe.made, Tree::enter(params));
+            contents.look_up(&recipe, Tree::enter(params));
             (*parts).contents = Some(contents);
             pg_sys::MemoryContextSwitchTo(caller);
             Some(parts)
@@ -262,18 +262,21 @@ impl Parts {
 impl Contents {
     /// Finds out which leaves have rows within the present bounds, and pins the stored parts that hold. What cannot be
     /// told, or looked up, is computed: the plan of a part asks all bounds.
-    fn look_up(&mut self, made: MadeUnder, params: Option<Tree<'_, pg_sys::ParamListInfoData>>) {
+    fn look_up(&mut self, recipe: &Recipe, params: Option<Tree<'_, pg_sys::ParamListInfoData>>) {
         let Some(store) = shmem::store() else { return };
         let versions = definition_versions(&store);
-        let Some(present) = Present::of(&self.part, self.states.iter().map(|part| part.leaf), params) else { return };
-        let Present { asked, leaves } = present;
+        let Some((asked, leaves)) = asked_now(recipe, params) else { return };
         for (part, leaf) in self.states.iter_mut().zip(&leaves) {
             match leaf {
                 Some(leaf) => part.is_at_end = leaf.is_at_end,
                 None => part.rows = Rows::LeftOut,
             }
         }
-        let Some(environment) = parts::environment(&store, made) else { return };
+        let Some(environment) = parts::environment(&store, recipe.made) else { return };
+        if recipe.kept_form.is_some_and(|form| admission::worth(form, true) != Worth::Combined) {
+            // To be combined of parts has not paid.
+            return portal::ask_for_new_plan();
+        }
         let Ok(keys) = PartKeys::of(&asked, environment, store.seed()) else { return };
         self.surroundings.environment = Some(environment);
         self.surroundings.versions = versions;
@@ -307,7 +310,7 @@ impl Contents {
             if self.surroundings.environment.is_some() {
                 count(Counter::FragmentsComputed, 1);
             }
-            let leaf = RunLeaf { relation: part.leaf, is_at_end: part.is_at_end, key: part.key.as_ref() };
+            let leaf = RunLeaf { is_at_end: part.is_at_end, key: part.key.as_ref() };
             part.rows = Rows::Running(PartRun::start(part.plan, leaf, &self.surroundings, lead));
         }
     }
@@ -452,6 +455,23 @@ impl Contents {
             }
         }
     }
+}
+
+/// What the parts of a recipe ask with these parameters, under the active snapshot, and of which leaves, in their
+/// order: `None` for one that has no row for that. `None` for all if it cannot be told, or there are other leaves than
+/// the planned ones.
+fn asked_now(
+    recipe: &Recipe,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+) -> Option<(AskedPart, Vec<Option<Leaf>>)> {
+    let Recipe { part, leaves: planned, conditions, .. } = recipe;
+    let asked = part.asked(params, Values::Present).ok()?;
+    // SAFETY: the bounds were taken from the query, and the conditions from the planner.
+    let found = unsafe { leaves(part.relation, asked.bounds(), *conditions) }.ok()?;
+    // They come in the order in which they were planned.
+    let mut found = found.leaves.into_iter().peekable();
+    let leaves = planned.iter().map(|part| found.next_if(|leaf| leaf.relation == part.relation)).collect();
+    found.next().is_none().then_some((asked, leaves))
 }
 
 fn count(counter: Counter, times: u64) {

@@ -6,17 +6,21 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::recipe::count_parts;
-use super::scan;
+use super::{planner_conditions, scan};
 use crate::pg::backend_local::Local;
 use crate::query::plan_kinds::SCAN_NAME;
 use crate::query::plan_kinds::TUPLESTORE_NAME;
 
-/// The recipe of the combined query that is being planned; null for none.
-static PLANNED: Local<Cell<*mut pg_sys::List>> = Local::new(Cell::new(std::ptr::null_mut()));
+/// The combined query that is being planned. Plain data.
+#[derive(Clone, Copy)]
+pub struct Planned {
+    /// Its recipe; null for none.
+    recipe: *mut pg_sys::List,
+    /// What its parts cost.
+    cost: f64,
+}
 
-/// What a part is taken to cost: enough for the planner to keep the rows rather than to scan again.
-const COST_OF_PART: f64 = 100.0;
+static PLANNED: Local<Cell<Planned>> = Local::new(Cell::new(Planned { recipe: std::ptr::null_mut(), cost: 0.0 }));
 
 struct PathMethods(pg_sys::CustomPathMethods);
 
@@ -29,28 +33,43 @@ static PATH_METHODS: PathMethods = PathMethods(pg_sys::CustomPathMethods {
     ReparameterizeCustomPathByChild: None,
 });
 
-/// Notes which recipe the query that is planned now is combined by; null for none. Returns what was noted before.
-pub fn set_planned(recipe: *mut pg_sys::List) -> *mut pg_sys::List {
-    PLANNED.replace(recipe)
+/// Notes the recipe of the query that is planned now, and what its parts cost. Returns what was noted before.
+pub fn begin(recipe: *mut pg_sys::List, cost: f64) -> Planned {
+    PLANNED.replace(Planned { recipe, cost })
 }
 
-/// Is a combined query being planned?
-pub fn is_planning() -> bool {
-    !PLANNED.get().is_null()
+/// Goes back to what was planned before.
+pub fn end(outer: Planned) {
+    PLANNED.set(outer);
 }
 
-/// What the scan of so many parts is taken to cost.
-pub fn cost_of_parts(parts: usize) -> f64 {
-    COST_OF_PART * parts as f64
+/// Returns true if the planner plans something of ours, so that it is told of the paths of relations.
+pub fn attends() -> bool {
+    !PLANNED.get().recipe.is_null() || planner_conditions::are_sought()
+}
+
+/// Attends to a relation whose paths the planner has found.
+///
+/// # Safety
+/// The arguments must be those of a path hook.
+pub unsafe fn attend(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEntry) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if planner_conditions::are_sought() {
+            planner_conditions::note(rel, entry);
+        } else {
+            add_path(rel, entry);
+        }
+    }
 }
 
 /// Puts the scan of the parts in the place of all paths of the named tuplestore of the combined query that is being
 /// planned.
 ///
 /// # Safety
-/// The arguments must be those of a path hook.
-pub unsafe fn add_path(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEntry) {
-    let recipe = PLANNED.get();
+/// As `attend`.
+unsafe fn add_path(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEntry) {
+    let Planned { recipe, cost } = PLANNED.get();
     // SAFETY: the caller's promise.
     unsafe {
         let is_ours = (*entry).rtekind == pg_sys::RTEKind::RTE_NAMEDTUPLESTORE
@@ -59,8 +78,8 @@ pub unsafe fn add_path(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTb
         if recipe.is_null() || !is_ours {
             return;
         }
-        // What is to be computed is known when the plan starts; a rescan computes it again.
-        let startup_cost = cost_of_parts(count_parts(recipe));
+        // As much as the plans of all parts, so that the server chooses between plans as it would without us. What is
+        // to be computed is known when the plan starts; a rescan computes it again.
         let path = pg_sys::CustomPath {
             path: pg_sys::Path {
                 type_: NodeTag::T_CustomPath,
@@ -68,8 +87,8 @@ pub unsafe fn add_path(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTb
                 parent: rel,
                 pathtarget: (*rel).reltarget,
                 rows: (*rel).rows,
-                startup_cost,
-                total_cost: startup_cost + (*rel).rows * pg_sys::cpu_tuple_cost,
+                startup_cost: cost,
+                total_cost: cost + (*rel).rows * pg_sys::cpu_tuple_cost,
                 ..Default::default()
             },
             custom_private: recipe,

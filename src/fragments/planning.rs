@@ -9,7 +9,7 @@ use super::admission::{self, Worth};
 use super::key::PartKeys;
 use super::recipe::{LeafPart, Recipe};
 use super::tuples::columns_of;
-use super::{called_functions, part_plan, path};
+use super::{called_functions, part_plan, path, planner_conditions};
 use crate::invalidation::own_writes;
 use crate::lookup::parts::{self, MadeUnder, may_have_parts};
 use crate::lookup::{Call, Eligible, definition_versions, may_lack_execute, portal, timing};
@@ -18,6 +18,7 @@ use crate::pg::lists::{nodes, oids};
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::{copy, list_of};
 use crate::query::decomposition::{AskedPart, Decomposition, Part, Values, decompose, has_candidates};
+use crate::query::hashes::FormId;
 use crate::query::partitions::{Leaf, Leaves, leaves};
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Versions, identity};
@@ -36,8 +37,10 @@ pub struct Combination {
     passed: *mut pg_sys::List,
     /// The functions that the client's query, the combined one and the parts call, if the plan will be kept.
     functions: *mut pg_sys::List,
+    /// What the parts cost.
+    cost: f64,
     /// What was being planned around it.
-    outer: *mut pg_sys::List,
+    outer: path::Planned,
 }
 
 /// What is known of a query.
@@ -49,6 +52,8 @@ struct Known {
     asks_for_time: bool,
     /// Its plan is run once, and at once: parts that are stored now are likely to be stored then.
     runs_once: bool,
+    /// Its form, if its plan will be kept.
+    kept_form: Option<FormId>,
 }
 
 /// The combined query to plan in the place of a query, if its answer can be combined of parts and that is worth it.
@@ -69,6 +74,7 @@ pub fn combine_for(call: &Call<'_>, eligible: &Eligible, whole: &Call<'_>) -> Op
         versions: eligible.versions(),
         asks_for_time: traits.clocks != 0,
         runs_once: runs_once(call) && !depends_on_start,
+        kept_form: is_kept(call).then(|| eligible.form()),
     };
     combination(call, whole, known)
 }
@@ -89,7 +95,8 @@ pub fn combine_moving(call: &Call<'_>) -> Option<Combination> {
     }
     // What else the query does was not found out.
     let runs_once = runs_once(call) && !call.has_values();
-    let found = combination(call, call, Known { versions, asks_for_time: true, runs_once })?;
+    let kept_form = is_kept(call).then_some(form);
+    let found = combination(call, call, Known { versions, asks_for_time: true, runs_once, kept_form })?;
     timing::time_statement(form, true);
     Some(found)
 }
@@ -114,7 +121,8 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
         // SAFETY: the query of a part, which is valid.
         parts::check_part(&store, unsafe { Tree::enter(asked.query) }?, known.versions).ok()?;
     }
-    let found = leaves_of(&part, &asked)?;
+    let conditions = planner_conditions::of(call, part.relation)?;
+    let found = leaves_of(&part, &asked, conditions)?;
     // The parts call other functions than the query. Who may execute these, and not those, would not get the error. It
     // takes long to ask, so it is asked last.
     if may_lack_execute(known.versions.ddl) {
@@ -123,10 +131,13 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     let made = MadeUnder::now(&store, known.versions);
     let stored = if known.runs_once { stored_leaves(&store, &part, &asked, &found, made) } else { Vec::new() };
     let mut leaves = Vec::with_capacity(found.leaves.len());
-    for Leaf { relation, .. } in &found.leaves {
-        let is_stored = stored.contains(relation);
-        let plan = if is_stored { std::ptr::null_mut() } else { part_plan::make(&part, *relation, call)? };
+    let mut cost = 0.0;
+    for (number, Leaf { relation, .. }) in found.leaves.iter().enumerate() {
+        let known = stored.get(number).copied().flatten();
+        let plan = if known.is_some() { std::ptr::null_mut() } else { part_plan::make(&part, *relation, call)? };
         leaves.push(LeafPart { relation: *relation, plan });
+        // SAFETY: null, or the plan just made.
+        cost += known.or_else(|| unsafe { Some((*plan.as_ref()?.planTree).total_cost) }).unwrap_or(0.0);
     }
     // SAFETY: lists of OIDs.
     let unique = |relations: &mut dyn Iterator<Item = pg_sys::Oid>| unsafe {
@@ -137,27 +148,32 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     let is_held = |relation: &pg_sys::Oid| unsafe { pg_sys::list_member_oid(relations, *relation) };
     let passed = unique(&mut found.tables.into_iter().filter(|relation| !is_held(relation)));
     // SAFETY: a valid query, which planning is about to change.
-    let question = if stored.is_empty() { std::ptr::null_mut() } else { unsafe { copy(whole.query().as_ptr()) } };
+    let own_question = || unsafe { copy(whole.query().as_ptr()) };
+    let question = if stored.iter().any(Option::is_some) { own_question() } else { std::ptr::null_mut() };
     let queries = [call.query().as_ptr(), combined, part.query];
     // SAFETY: valid queries, which nobody has planned.
-    let functions = if is_kept(call) { unsafe { called_functions::of(queries) } } else { std::ptr::null_mut() };
+    let called = || unsafe { called_functions::of(queries) };
+    let functions = if known.kept_form.is_some() { called() } else { std::ptr::null_mut() };
     let recipe = Recipe {
         part,
         leaves,
         tells: !known.runs_once && !shows_single_run(call),
+        conditions,
         relations,
         made,
+        kept_form: known.kept_form,
         question,
         options: whole.options(),
     }
     .to_list();
-    Some(Combination { query: combined, recipe, passed, functions, outer: path::set_planned(recipe) })
+    let outer = path::begin(recipe, cost);
+    Some(Combination { query: combined, recipe, passed, functions, cost, outer })
 }
 
 /// The leaves of a part, if they are enough.
-fn leaves_of(part: &Part, asked: &AskedPart) -> Option<Leaves> {
-    // SAFETY: the bounds were taken from the query.
-    let found = unsafe { leaves(part.relation, asked.bounds(), &|key| asked.may_prune_otherwise(key)) }.ok()?;
+fn leaves_of(part: &Part, asked: &AskedPart, conditions: *mut pg_sys::List) -> Option<Leaves> {
+    // SAFETY: the bounds were taken from the query, and the conditions from the planner.
+    let found = unsafe { leaves(part.relation, asked.bounds(), conditions) }.ok()?;
     if !admission::has_enough(found.total) || found.leaves.is_empty() {
         return None;
     }
@@ -168,23 +184,26 @@ fn leaves_of(part: &Part, asked: &AskedPart) -> Option<Leaves> {
     (!is_parent || found.leaves.iter().all(has_columns)).then_some(found)
 }
 
-/// The leaves whose parts are stored, under the snapshot of planning.
+/// For each leaf what the plan of its part has cost, if that is stored under the snapshot of planning.
 fn stored_leaves(
     store: &SharedStore,
     part: &Part,
     asked: &AskedPart,
     found: &Leaves,
     made: MadeUnder,
-) -> Vec<pg_sys::Oid> {
+) -> Vec<Option<f64>> {
     let keys = parts::environment(store, made).and_then(|under| PartKeys::of(asked, under, store.seed()).ok());
     let (Some(keys), Some(columns)) = (keys, columns_of(part)) else { return Vec::new() };
     // SAFETY: the active snapshot stays active while a query is planned.
     let snapshot = unsafe { if pg_sys::ActiveSnapshotSet() { pg_sys::GetActiveSnapshot().as_ref() } else { None } };
-    let is_stored = |leaf: &&Leaf| {
-        let pin = keys.of_leaf(**leaf).ok().and_then(|key| parts::stored_part(store, &key, &columns, snapshot));
-        pin.map(|pin| store.unpin(pin)).is_some()
+    let cost = |leaf: &Leaf| {
+        let key = keys.of_leaf(*leaf).ok()?;
+        let pin = parts::stored_part(store, &key, &columns, snapshot)?;
+        let cost = store.view(&pin).plan_cost();
+        store.unpin(pin);
+        Some(cost)
     };
-    found.leaves.iter().filter(is_stored).map(|leaf| leaf.relation).collect()
+    found.leaves.iter().map(cost).collect()
 }
 
 /// Returns true if the answer of an eligible query may be combined of parts.
@@ -200,7 +219,7 @@ fn is_wanted(call: &Call<'_>) -> bool {
     settings::enable_fragments()
         && !session::must_plan()
         && !settings::debug_serve_fills()
-        && !path::is_planning()
+        && !path::attends()
         && (!own_writes::has_transaction_id() || is_kept(call))
         && (call.is_of_client() || (session::at_top_level() && is_wrapped()) || session::planning_export())
         && StatementTerms::of(call.own_text()).is_ok_and(|terms| terms.fragments)
@@ -224,13 +243,13 @@ fn runs_once(call: &Call<'_>) -> bool {
 
 /// A combined query was planned, or planning it has failed.
 pub fn end(combination: Combination) {
-    path::set_planned(combination.outer);
+    path::end(combination.outer);
 }
 
 /// Adds to the plan of a combined query what its parts rest on: the answer rests on it, the server locks it when it
 /// runs a plan that it has kept, and plans anew when it changes. The plan names each relation once, as the server's own
-/// would: libraries that audit read its range table. What the scan of the parts is taken to cost is no reason to compile
-/// expressions: parts have plans of their own, which are compiled by their own costs.
+/// would: libraries that audit read its range table. What the parts cost is no reason to compile the expressions above
+/// them: their plans are compiled by their own costs.
 ///
 /// Returns false if the plan must not be run: definitions have changed while its parts were planned, so that some may
 /// rest on what others know nothing of (a unique index, a validated constraint). Under a snapshot that was taken
@@ -258,7 +277,7 @@ pub unsafe fn add_dependencies(combination: Combination, plan: *mut pg_sys::Plan
         }
         // It is good for this execution alone.
         (*plan).transientPlan |= !recipe.question.is_null();
-        if (*(*plan).planTree).total_cost - path::cost_of_parts(recipe.leaves.len()) <= pg_sys::jit_above_cost {
+        if (*(*plan).planTree).total_cost - combination.cost <= pg_sys::jit_above_cost {
             (*plan).jitFlags = 0;
         }
         shmem::store().is_some_and(|store| parts::are_current(&store, recipe.made.versions))

@@ -10,7 +10,7 @@ use crate::lookup::parts::MadeUnder;
 use crate::pg::lists::{integers, node_at, nodes, oids};
 use crate::pg::tree_making::{list_of, list_of_numbers, list_of_oids};
 use crate::query::decomposition::Part;
-use crate::query::hashes::SettingsHash;
+use crate::query::hashes::{FormId, SettingsHash};
 use crate::query::scan_of_parts::TABLES;
 use crate::query::{Under, Versions};
 
@@ -31,10 +31,14 @@ pub struct Recipe {
     pub leaves: Vec<LeafPart>,
     /// These are the leaves for all values that are not constants in the query, and the plan tells so.
     pub tells: bool,
+    /// The conditions of the planner for whose sake leaves are left out: a list.
+    pub conditions: *mut pg_sys::List,
     /// The relations that the parts read: a list of OIDs.
     pub relations: *mut pg_sys::List,
     /// Under what the plan was made.
     pub made: MadeUnder,
+    /// The form of the query, if the plan is kept: parts are stored as long as that pays.
+    pub kept_form: Option<FormId>,
     /// What is planned in the place of the combined query if a part is gone that has no plan; null if all have one.
     pub question: *mut pg_sys::Query,
     /// The cursor options of the statement.
@@ -47,15 +51,7 @@ const PLANS: usize = 2;
 const RELATIONS: usize = 3;
 const NUMBERS: usize = 4;
 const QUESTION: usize = 5;
-
-/// How many parts the recipe of a list has.
-///
-/// # Safety
-/// As `Recipe::of_list`.
-pub unsafe fn count_parts(list: *const pg_sys::List) -> usize {
-    // SAFETY: the caller's promise: the place holds a list of plans.
-    unsafe { node_at::<pg_sys::List>(list, PLANS).map_or(0, |plans| pg_sys::list_length(plans) as usize) }
-}
+const CONDITIONS: usize = 6;
 
 /// A number as two of a list of integers.
 fn halves(number: u64) -> [i32; 2] {
@@ -82,11 +78,13 @@ impl Recipe {
         let plans = list_of(self.leaves.iter().map(|leaf| leaf.plan));
         let MadeUnder { versions: Versions { catalogs, ddl }, under: Under { settings: SettingsHash(settings), role } } =
             self.made;
-        let long = [catalogs, ddl, settings.hi, settings.lo].into_iter().flat_map(halves);
+        let form = self.kept_form.map_or(0, |form| form.0);
+        let long = [catalogs, ddl, settings.hi, settings.lo, form].into_iter().flat_map(halves);
         let oids = [role, self.part.relation].map(|oid| oid.to_u32().cast_signed());
-        let short = oids.into_iter().chain([self.part.is_filtered.into(), self.options]);
+        let short = oids.into_iter().chain([self.options]);
         let numbers = list_of_numbers(long.chain(short));
-        list_of([tables, self.part.query.cast(), plans, self.relations, numbers, self.question.cast()])
+        let question = self.question.cast();
+        list_of([tables, self.part.query.cast(), plans, self.relations, numbers, question, self.conditions])
     }
 
     /// The recipe that `to_list` has made a list of, or the server a copy of that.
@@ -98,9 +96,9 @@ impl Recipe {
         unsafe {
             let list_at = |place| node_at::<pg_sys::List>(list, place);
             let numbers: Vec<i32> = integers(list_at(NUMBERS)?).collect();
-            let (long, short) = numbers.split_first_chunk::<8>()?;
+            let (long, short) = numbers.split_first_chunk::<10>()?;
             let long: Vec<u64> = long.chunks_exact(2).map(whole).collect();
-            let &[role, relation, is_filtered, options] = short else { return None };
+            let &[role, relation, options] = short else { return None };
             let plans = nodes(list_at(PLANS)?);
             let mut tables = oids(list_at(TABLES)?);
             let tells = tables.next()? != pg_sys::InvalidOid;
@@ -110,10 +108,10 @@ impl Recipe {
                     query: node_at(list, QUERY)?,
                     relation: pg_sys::Oid::from(relation.cast_unsigned()),
                     dimensions: Vec::new(),
-                    is_filtered: is_filtered != 0,
                 },
                 leaves,
                 tells,
+                conditions: list_at(CONDITIONS)?,
                 relations: list_at(RELATIONS)?,
                 made: MadeUnder {
                     versions: Versions { catalogs: long[0], ddl: long[1] },
@@ -122,6 +120,7 @@ impl Recipe {
                         role: pg_sys::Oid::from(role.cast_unsigned()),
                     },
                 },
+                kept_form: Some(FormId(long[4])).filter(|form| form.0 != 0),
                 question: node_at(list, QUESTION)?,
                 options,
             })

@@ -19,7 +19,7 @@ pub unsafe extern "C-unwind" fn add(
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
         let next = PREVIOUS.paths;
-        if next.is_some() || fragments::plans_combined() {
+        if next.is_some() || fragments::attends_paths() {
             add_attended(root, rel, number, entry);
         }
     }
@@ -41,8 +41,8 @@ unsafe fn add_attended(
         if let Some(next) = PREVIOUS.paths {
             direct!(next(root, rel, number, entry));
         }
-        if fragments::plans_combined() {
-            edge(|| fragments::add_path(rel, entry));
+        if fragments::attends_paths() {
+            edge(|| fragments::attend_paths(rel, entry));
         }
     }
 }

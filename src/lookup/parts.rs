@@ -1,5 +1,6 @@
-//! Parts of an answer, which no client asks for by themselves (`fragments`): is one stored, and what does it take to store one? By the rules
-//! that hold for answers (`find`): a part is an answer of its own. Reads shared memory; keeps nothing.
+//! Parts of an answer, which no client asks for by themselves (`fragments`): is one stored, and what does it take to
+//! store one? By the rules that hold for answers (`find`): a part is an answer of its own. Reads shared memory; keeps
+//! nothing.
 
 use std::rc::Rc;
 
@@ -18,7 +19,7 @@ use crate::arrow::column::{self, Column};
 use crate::invalidation::own_writes;
 use crate::pg::compat::unchecked_plan;
 use crate::pg::error_passing::kept;
-use crate::pg::tree::Tree;
+use crate::pg::tree::{Tree, child};
 use crate::pg::{allocator, backend, server};
 use crate::query::eligibility::{QueryTraits, check_query};
 use crate::query::hashes::{EnvironmentHash, FactsHash};
@@ -30,7 +31,8 @@ use crate::{session, settings};
 /// The key of a part, and the text that tells it from others with that key.
 pub type PartKey = (CacheKey, Rc<[u8]>);
 
-/// May answers of such queries be combined of parts? The time may stand in bounds, which are computed when the query is planned. What they rest on besides the rows of relations is left to whole answers.
+/// May answers of such queries be combined of parts? The time may stand in bounds, which are computed when the query is
+/// planned. What they rest on besides the rows of relations is left to whole answers.
 pub fn may_have_parts(traits: &QueryTraits) -> bool {
     traits.bodies.is_none() && traits.extras.is_none() && !traits.trusts && !traits.receives_text
 }
@@ -149,12 +151,13 @@ pub struct PlannedPart<'p> {
     pub environment: EnvironmentHash,
     /// The definitions by which it was looked up.
     pub versions: Versions,
-    /// It is asked of a leaf at the end of a window: most windows move, and then nobody asks again, so it is stored when it is asked for the second
-    /// time.
+    /// It is asked of a leaf at the end of a window: most windows move, and then nobody asks again, so it is stored
+    /// when it is asked for the second time.
     pub is_at_end: bool,
 }
 
-/// May the parts of such a query be stored, as far as the query itself goes? `part` is the part's query, asked of no leaf yet.
+/// May the parts of such a query be stored, as far as the query itself goes? `part` is the part's query, asked of no
+/// leaf yet.
 ///
 /// # Errors
 /// Why not.
@@ -182,6 +185,7 @@ pub fn check_part(store: &SharedStore, part: Tree<'_, pg_sys::Query>, versions: 
 pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> Result<Box<Miss>, Reason> {
     let form = eligible.form();
     let (key, text) = part.key;
+    let plan = part.plan;
     if environment::hash(store.seed(), &[]) != Ok(part.environment) {
         return Err(Reason::SettingsChanged);
     }
@@ -203,7 +207,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
         key: *key,
         may_be_unread: false,
         facts: FactsHash::NONE,
-        plan_cost: 0.0,
+        plan_cost: child!(plan.planTree).map_or(0.0, |top| top.total_cost),
         fingerprint: Fingerprint(0),
         text: Rc::clone(text),
         dependencies,
@@ -255,8 +259,8 @@ fn dependencies(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>)
     Ok(dependencies)
 }
 
-/// Plans the query of a part as the server does, apart from the hooks: other libraries have seen the statement that it is part of. Raises
-/// what planning raises.
+/// Plans the query of a part as the server does, apart from the hooks: other libraries have seen the statement that it
+/// is part of. Raises what planning raises.
 pub fn plan(call: &Call<'_>) -> *mut pg_sys::PlannedStmt {
     let (query, text, options) = (call.query().as_ptr(), call.source(), call.options());
     let params = call.params().map_or(std::ptr::null_mut(), Tree::as_ptr);

@@ -1,6 +1,7 @@
-//! Canonical bounds of columns without an index (`query::clock::sight`): the values around a time that the rows of the table have are found by
-//! reading the table, and stored like a part of an answer, which rests on that table. They give the bound for all times between them, to all
-//! sessions, as long as the table does not change. The entries lie in shared memory; this backend remembers how often it has asked in vain. No lock.
+//! Canonical bounds of columns without an index (`query::clock::sight`): the values around a time that the rows of the
+//! table have are found by reading the table, and stored like a part of an answer, which rests on that table. They give
+//! the bound for all times between them, to all sessions, as long as the table does not change. The entries lie in
+//! shared memory; this backend remembers how often it has asked in vain. No lock.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -24,13 +25,15 @@ use crate::query::opened_relations::opened_by;
 use crate::settings;
 use crate::shmem::SharedStore;
 
-/// Largest table that is read when it is asked for the first time: half a megabyte, which takes less than a millisecond.
+/// Largest table that is read when it is asked for the first time: half a megabyte, which takes less than a
+/// millisecond.
 const FEW_BLOCKS: u32 = 64;
 /// How often a larger one has to be asked for before it is read.
 const FIRST_PATIENCE: u32 = 2;
 /// How often, at most, a table whose bounds were of no use is asked for before it is read again.
 const MOST_PATIENCE: u32 = 1_024;
-/// A twentieth of the time that a statement may take has to do for reading: 10 microseconds for a block are more than it takes.
+/// A twentieth of the time that a statement may take has to do for reading: 10 microseconds for a block are more than
+/// it takes.
 const TIME_FOR_A_BLOCK: Duration = Duration::from_micros(200);
 /// Columns that a backend remembers.
 const PLACES: usize = 32;
@@ -40,8 +43,8 @@ const PLACES: usize = 32;
 pub enum Effort {
     /// To look for stored ones.
     Look,
-    /// The same; if there is none that could be found, there is said to be no row below. Only for asking whether a statement could be cached:
-    /// its key is not that of its answer.
+    /// The same; if there is none that could be found, there is said to be no row below. Only for asking whether a
+    /// statement could be cached: its key is not that of its answer.
     Pretend,
     /// To read the table, if the statement reads it, too.
     Read,
@@ -78,8 +81,9 @@ impl<'s> RowBounds<'s> {
         Sight { snapshot: self.snapshot, relations, plan: self.plan, unindexed: Some(self) }
     }
 
-    /// May the table be read for this statement? Only if its plan reads the table from the first row to the last: then reading it once more takes no more than that, and raises
-    /// what the statement raises. A role without rights must learn nothing, and a statement that is given a time must not need more because of the cache.
+    /// May the table be read for this statement? Only if its plan reads the table from the first row to the last: then
+    /// reading it once more takes no more than that, and raises what the statement raises. A role without rights must
+    /// learn nothing, and a statement that is given a time must not need more because of the cache.
     fn may_read(&self, table: pg_sys::Oid, blocks: u32) -> bool {
         let Some(plan) = self.plan else { return false };
         let total = child!(plan.planTree).map_or(0.0, |top| top.total_cost);
@@ -116,11 +120,13 @@ impl<'s> RowBounds<'s> {
         let dependencies = storing::dependencies(self.store, &relations, false, self.view)?;
         let began = backend::now();
         let mut found = Nearest::new().map_err(out_of_memory)?;
-        // SAFETY: the snapshot is that of the statement, which is registered or active; the limit is of the type of the order.
+        // SAFETY: the snapshot is that of the statement, which is registered or active; the limit is of the type of the
+        // order.
         if !unsafe { table_search::gather(place.column, rows, order, limit, self.snapshot, &mut found) } {
             return Ok(None);
         }
-        // What is stored is of the versions that the dependencies have, if these are still the same when it is published.
+        // What is stored is of the versions that the dependencies have, if these are still the same when it is
+        // published.
         let older = self.with_stored(place, |bytes| {
             let mut older = Vec::new();
             older.add_all(bytes).ok().map(|()| older)
@@ -273,7 +279,8 @@ fn note_use(column: TableColumn) {
     with_asked(Asked { column, ..Asked::NOTHING }, |asked| (asked.left, asked.patience) = (0, 0));
 }
 
-/// Is a table of so many blocks to be read now? Reading one whose last bounds were of no use takes twice the patience of the time before.
+/// Is a table of so many blocks to be read now? Reading one whose last bounds have not paid takes twice the patience of
+/// the time before.
 fn is_due(column: TableColumn, blocks: u32) -> bool {
     let left = if blocks <= FEW_BLOCKS { 0 } else { FIRST_PATIENCE };
     with_asked(Asked { column, left, patience: 0 }, |asked| {

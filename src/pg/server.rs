@@ -215,6 +215,8 @@ unsafe extern "C-unwind" {
     );
     /// optimizer/optimizer.h
     pub fn eval_const_expressions(root: *mut pg_sys::PlannerInfo, node: *mut pg_sys::Node) -> *mut pg_sys::Node;
+    /// optimizer/optimizer.h; gives null for null.
+    pub fn expression_planner(expression: *mut pg_sys::Expr) -> *mut pg_sys::Expr;
     /// optimizer/optimizer.h
     pub fn expression_planner_with_deps(
         expression: *mut pg_sys::Expr,
@@ -297,13 +299,6 @@ unsafe extern "C-unwind" {
     /// fmgr.h
     pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
     /// fmgr.h
-    pub fn FunctionCall2Coll(
-        info: *mut pg_sys::FmgrInfo,
-        collation: pg_sys::Oid,
-        one: pg_sys::Datum,
-        other: pg_sys::Datum,
-    ) -> pg_sys::Datum;
-    /// fmgr.h
     pub fn OutputFunctionCall(info: *mut pg_sys::FmgrInfo, value: pg_sys::Datum) -> *mut c_char;
     /// fmgr.h
     pub fn SendFunctionCall(info: *mut pg_sys::FmgrInfo, value: pg_sys::Datum) -> *mut pg_sys::varlena;
@@ -339,6 +334,8 @@ unsafe extern "C-unwind" {
     ) -> *mut pg_sys::List;
     /// access/relation.h
     pub fn relation_open(relation: pg_sys::Oid, lock_mode: pg_sys::LOCKMODE) -> pg_sys::Relation;
+    /// partitioning/partprune.h
+    pub fn prune_append_rel_partitions(rel: *mut pg_sys::RelOptInfo) -> *mut pg_sys::Bitmapset;
     /// partitioning/partdesc.h
     pub fn RelationGetPartitionDesc(relation: pg_sys::Relation, omit_detached: bool) -> pg_sys::PartitionDesc;
     /// catalog/pg_inherits.h

@@ -259,6 +259,7 @@ tagged! {
     RangeTblEntry = T_RangeTblEntry,
     RangeTblFunction = T_RangeTblFunction,
     RangeTblRef = T_RangeTblRef,
+    RelOptInfo = T_RelOptInfo,
     RelabelType = T_RelabelType,
     RowCompareExpr = T_RowCompareExpr,
     RowExpr = T_RowExpr,

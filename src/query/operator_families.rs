@@ -42,18 +42,10 @@ pub fn compares_by_user(family: pg_sys::Oid, element: pg_sys::Oid) -> bool {
     })
 }
 
-/// Are values of this type ordered by code of the server alone (or of extensions that the DBA trusts): the family, the operator and the
-/// function that compares? Values that hold others are compared by whatever orders those.
-pub fn is_ordered_by_server(
-    family: pg_sys::Oid,
-    type_oid: pg_sys::Oid,
-    operator: pg_sys::Oid,
-    function: pg_sys::Oid,
-) -> bool {
+/// Returns true if values of this type are ordered, or hashed, by code of the server alone (or of extensions that the DBA
+/// trusts): the family, and the function. Values that hold others are compared by whatever orders those.
+pub fn is_ordered_by_server(family: pg_sys::Oid, type_oid: pg_sys::Oid, function: pg_sys::Oid) -> bool {
     let holds_others =
         matches!(type_oid, pg_sys::ANYARRAYOID | pg_sys::ANYRANGEOID | pg_sys::ANYMULTIRANGEOID | pg_sys::RECORDOID);
-    // SAFETY: reads a catalog; InvalidOid for what is not there.
-    let of_operator = unsafe { pg_sys::get_opcode(operator) };
-    let is_valid = [family, operator, function, of_operator].iter().all(|object| *object != pg_sys::InvalidOid);
-    is_valid && !holds_others && !is_family_of_user(family) && !is_of_user(function) && !is_of_user(of_operator)
+    !holds_others && !is_family_of_user(family) && !is_of_user(function)
 }

@@ -1,5 +1,5 @@
-//! How many rows a plan can give at most, as far as the plan itself proves that. A client that reads with a limit of rows leaves a query
-//! before its end is seen. If it has read as many rows as there can be, it has read all.
+//! How many rows a plan can give at most, as far as the plan itself proves that. A client that reads with a limit of
+//! rows leaves a query before its end is seen. If it has read as many rows as there can be, it has read all.
 //!
 //! The walk goes down from the top through nodes that add no rows. A node that it does not know has no bound.
 
@@ -10,7 +10,8 @@ use super::parameters;
 use super::unique_scan::{finds_one, lets_one_through};
 use crate::pg::tree::{Tree, child, children, match_node};
 
-/// The most rows that a plan gives with these parameters under a snapshot; `None` if the plan does not prove a bound. The plan's relations must be open.
+/// The most rows that a plan gives with these parameters under a snapshot; `None` if the plan does not prove a bound.
+/// The plan's relations must be open.
 pub fn of(
     plan: Tree<'_, pg_sys::PlannedStmt>,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
@@ -97,8 +98,8 @@ impl<'t> Prover<'t> {
         u64::try_from(datum?.value() as i64).ok()
     }
 
-    /// Plans that run one after another. One that gives no row (LIMIT 0) may begin behind the last row of the others, and any plan of the
-    /// statement raises what its beginning raises (OFFSET -1): then nothing is proven.
+    /// Plans that run one after another. One that gives no row (LIMIT 0) may begin behind the last row of the others,
+    /// and any plan of the statement raises what its beginning raises (OFFSET -1): then nothing is proven.
     fn sum(&self, plans: Option<Tree<'t, pg_sys::List>>) -> Option<u64> {
         plans?.items().try_fold(0u64, |sum, plan| {
             // SAFETY: every node of a list of plans begins with a plan.
@@ -107,7 +108,8 @@ impl<'t> Prover<'t> {
         })
     }
 
-    /// A join of these kinds goes on to the next row of its outer side after the first match, or when the inner side has no more.
+    /// A join of these kinds goes on to the next row of its outer side after the first match, or when the inner side
+    /// has no more.
     fn of_join(&self, join: &pg_sys::Join) -> Option<u64> {
         use pg_sys::JoinType::{JOIN_ANTI, JOIN_INNER, JOIN_LEFT, JOIN_SEMI};
         // SAFETY: the sides of a join of a valid plan.

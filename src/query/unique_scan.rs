@@ -1,6 +1,8 @@
-//! Which scans of a table give one row at most, because their conditions name all columns of a unique index. Reads catalogs; keeps nothing.
+//! Which scans of a table give one row at most, because their conditions name all columns of a unique index. Reads
+//! catalogs; keeps nothing.
 //!
-//! The index tells of the rows of a snapshot only if the snapshot sees who made it: an older snapshot may see rows that were deleted before that.
+//! The index tells of the rows of a snapshot only if the snapshot sees who made it: an older snapshot may see rows that
+//! were deleted before that.
 
 use pgrx::pg_sys;
 
@@ -40,7 +42,8 @@ pub fn finds_one(index: pg_sys::Oid, conditions: *const pg_sys::List, snapshot: 
     key.is_named_by(&places, &searched)
 }
 
-/// Returns true if these conditions, all of which a scan checks for each row, let one row of a table through at most that the snapshot sees.
+/// Returns true if these conditions, all of which a scan checks for each row, let one row of a table through at most
+/// that the snapshot sees.
 pub fn lets_one_through(
     table: pg_sys::Oid,
     place: u32,
@@ -103,14 +106,16 @@ fn family(class: pg_sys::Oid) -> pg_sys::Oid {
     unsafe { pg_sys::get_opclass_family(class) }
 }
 
-/// Is the index a B-tree? Other kinds may be unique by something else than equality, such as keys WITHOUT OVERLAPS (18).
+/// Is the index a B-tree? Other kinds may be unique by something else than equality, such as keys WITHOUT OVERLAPS
+/// (18).
 pub fn is_btree(index: pg_sys::Oid) -> bool {
     CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, index)
         .is_some_and(|row| row.relation().is_some_and(|form| form.relam == pg_sys::BTREE_AM_OID))
 }
 
 impl Comparison {
-    /// A condition as a comparison, if it compares a column of this place in the range table with a constant or a parameter.
+    /// A condition as a comparison, if it compares a column of this place in the range table with a constant or a
+    /// parameter.
     fn of(condition: Tree<'_, pg_sys::Node>, place: u32) -> Option<Self> {
         let comparison = condition.as_a::<pg_sys::OpExpr>()?;
         let mut arguments = children!(comparison.args as Node).map(Tree::without_relabelling);
@@ -137,8 +142,9 @@ impl Comparison {
             && self.is_equal_to_one()
     }
 
-    /// Is the value equal to one value of the column at most? Not so across types where values of the column are converted to others:
-    /// 02:30 and 03:30 of the day when clocks go forward are one `timestamptz`, which is equal to both as a `timestamp`.
+    /// Is the value equal to one value of the column at most? Not so across types where values of the column are
+    /// converted to others: 02:30 and 03:30 of the day when clocks go forward are one `timestamptz`, which is equal to
+    /// both as a `timestamp`.
     fn is_equal_to_one(&self) -> bool {
         let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
         // SAFETY: reads the catalogs about an operator of a plan that a family has.

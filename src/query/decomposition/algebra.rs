@@ -1,5 +1,5 @@
-//! Which aggregates can be computed from the parts' aggregates, and how. A closed list: the result has the value, the type and the look
-//! (scale) of the server's own.
+//! Which aggregates can be computed from the parts' aggregates, and how. A closed list: the result has the value, the
+//! type and the look (scale) of the server's own.
 //!
 //! | aggregate | in the parts | combined |
 //! |---|---|---|
@@ -10,8 +10,8 @@
 //! | min, max, of types where equal means identical | the same | the same |
 //! | bool_and, bool_or, every; bit_and, bit_or, bit_xor of integers | the same | the same |
 //!
-//! NaN and infinities of numeric pass through sums as they do through one sum. Sums and averages of floats are not here: the order of their
-//! additions shows.
+//! NaN and infinities of numeric pass through sums as they do through one sum. Sums and averages of floats are not
+//! here: the order of their additions shows.
 
 use pgrx::pg_sys;
 
@@ -44,7 +44,8 @@ const AGGKIND_NORMAL: u8 = b'n';
 const NUMERIC_TO_INT8: u32 = 1779;
 const NUMERIC_DIVISION: u32 = 1727;
 
-/// What stands in the combined query in the place of an aggregate of the site's own level. Adds the columns of the parts that it needs.
+/// What stands in the combined query in the place of an aggregate of the site's own level. Adds the columns of the
+/// parts that it needs.
 ///
 /// # Errors
 /// Why the aggregate is not made of parts.
@@ -59,7 +60,8 @@ pub(super) unsafe fn combination(
     check_call(aggregate)?;
     let function = aggregate.aggfnoid;
     let numeric = pg_sys::NUMERICOID;
-    // SAFETY: the aggregates are valid, as are the nodes that are made of them here; each call takes the types that it is given.
+    // SAFETY: the aggregates are valid, as are the nodes that are made of them here; each call takes the types that it
+    // is given.
     unsafe {
         let mut part = |part: *mut pg_sys::Aggref| columns.add(part.cast());
         let same = aggregate.as_ptr();
@@ -188,8 +190,8 @@ unsafe fn total_count(count: *mut pg_sys::Node, is_grand: bool) -> *mut pg_sys::
     }
 }
 
-/// The average of all, from the sums and counts of the parts. `sum` is the function that adds the sums. Division by numeric is strict: where
-/// there is no sum, no count is looked at.
+/// The average of all, from the sums and counts of the parts. `sum` is the function that adds the sums. Division by
+/// numeric is strict: where there is no sum, no count is looked at.
 ///
 /// # Safety
 /// A column that `sum` takes, and one of type bigint.

@@ -36,7 +36,8 @@ impl PartColumn {
     }
 }
 
-/// The columns of the parts, as expressions over the relations of the site, and as columns of the tuplestore that the combined query reads.
+/// The columns of the parts, as expressions over the relations of the site, and as columns of the tuplestore that the
+/// combined query reads.
 pub(super) struct Columns {
     expressions: Vec<*mut pg_sys::Node>,
     /// What each of them gives.
@@ -84,8 +85,8 @@ impl Columns {
         &self.expressions
     }
 
-    /// The key that an expression is, as a column of the tuplestore. Keys that are made of no columns of relations are computed by the combined
-    /// query itself.
+    /// The key that an expression is, as a column of the tuplestore. Keys that are made of no columns of relations are
+    /// computed by the combined query itself.
     pub fn key(&self, expression: Tree<'_, pg_sys::Node>, depth: u32) -> Option<*mut pg_sys::Node> {
         let place = self.keys.iter().zip(&self.expressions).position(|(has_columns, key)| {
             // SAFETY: valid expressions; the copy is changed before anybody else knows of it.
@@ -134,8 +135,8 @@ impl Columns {
     }
 }
 
-/// The type modifier that a key of a query has in a plan. The parser gives one to CASE and COALESCE only if all branches
-/// have it. The planner drops those that constants exclude, and the client sees the modifier of what is left.
+/// The type modifier that a key of a query has in a plan. The parser gives one to CASE and COALESCE only if all
+/// branches have it. The planner drops those that constants exclude, and the client sees the modifier of what is left.
 fn planned_modifier(query: Tree<'_, pg_sys::Query>, key: Tree<'_, pg_sys::Node>) -> i32 {
     if let Some((below, expression)) = key.as_a::<pg_sys::Var>().and_then(|column| selected(query, column)) {
         return planned_modifier(below, expression);

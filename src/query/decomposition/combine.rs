@@ -106,7 +106,8 @@ fn replacement(
             if aggregate.agglevelsup != depth {
                 return Ok(None);
             }
-            // SAFETY: an expression of the site, as seen from its level. The copies are changed before anybody else knows of them.
+            // SAFETY: an expression of the site, as seen from its level. The copies are changed before anybody else
+            // knows of them.
             unsafe {
                 let own = at_level_of_site(aggregate.as_ptr(), depth);
                 let Some(aggregate) = Tree::enter(own) else { return Ok(None) };
@@ -150,8 +151,8 @@ unsafe fn at_level_of_site<T>(expression: *mut T, depth: u32) -> *mut T {
     }
 }
 
-/// Adds the entries of what FROM selects of to the range table of the site, as the planner does when it takes such a sub-query apart: so their
-/// permissions are asked, and the answer rests on the views.
+/// Adds the entries of what FROM selects of to the range table of the site, as the planner does when it takes such a
+/// sub-query apart: so their permissions are asked, and the answer rests on the views.
 ///
 /// # Safety
 /// The site's query, which the caller may change, and a sub-query of its FROM.
@@ -176,7 +177,8 @@ unsafe fn add_permissions(query: *mut pg_sys::Query, selection: *mut pg_sys::Que
 /// # Safety
 /// A valid entry that the caller may change.
 unsafe fn retire(entry: *mut pg_sys::RangeTblEntry) {
-    // SAFETY: the caller's promise. The planner looks for the outer joins of entries that stand for joins; one for an empty FROM has nothing.
+    // SAFETY: the caller's promise. The planner looks for the outer joins of entries that stand for joins; one for an
+    // empty FROM has nothing.
     unsafe {
         (*entry).securityQuals = std::ptr::null_mut();
         if (*entry).rtekind == RTEKind::RTE_JOIN {

@@ -2,9 +2,9 @@
 
 use pgrx::pg_sys;
 
-use super::constants::{Values, of_column_type, operand_of};
+use super::constants::{Values, comparable, operand_of};
 use super::filters::filters;
-use super::site::{entry_of, origin, selection};
+use super::site::origin;
 use crate::pg::tree::{Tree, child, children};
 use crate::pg::tree_making::{copy, list_of};
 use crate::query::partitions::Bound;
@@ -97,18 +97,6 @@ impl Conditions {
             }
         }
     }
-
-    /// The conditions that the bounds are, each with the level that it stood in; null for a query that has no such
-    /// filter.
-    ///
-    /// # Safety
-    /// The query that they were taken out of.
-    pub unsafe fn at_levels(&self, query: *mut pg_sys::Query) -> Vec<(*mut pg_sys::Query, *mut pg_sys::Node)> {
-        // SAFETY: the caller's promise; nothing is changed.
-        let filters = unsafe { filters(query) };
-        let level = |place: &usize| filters.get(*place).map_or(std::ptr::null_mut(), |filter| filter.level);
-        self.filters_of_bounds.iter().map(level).zip(self.bounds.iter().map(|bound| bound.clause)).collect()
-    }
 }
 
 /// The bound that a conjunct is: a column of the table, compared with a constant. The condition of the bound
@@ -131,18 +119,17 @@ fn bound_of(
             (None, Some(column)) => (column, sides.1, pg_sys::get_commutator(comparison.opno), sides.0),
             _ => return None,
         };
-        if operator == pg_sys::InvalidOid || stops_at_barrier(query, argument, conjunct) {
+        if operator == pg_sys::InvalidOid {
             return None;
         }
-        let value = operand_of(other, column.vartype, values)?;
-        let converted = if value.is_null() { None } else { of_column_type(column.vartype, operator, value) };
-        let (operator, value) = converted.unwrap_or((operator, value));
+        let value = operand_of(other, values)?;
+        let (operator, value) = comparable(column.vartype, operator, value, values);
         let right = if value.is_null() { other.as_ptr() } else { value.cast() };
         let clause = copy(comparison.as_ptr());
         (*clause).opno = operator;
         (*clause).opfuncid = pg_sys::get_opcode(operator);
         (*clause).args = list_of([argument.as_ptr(), right]);
-        Some(Bound { clause: clause.cast(), column: column.varattno, operator, value })
+        Some(Bound { clause: clause.cast(), column: column.varattno, value })
     }
 }
 
@@ -152,32 +139,6 @@ fn column_of<'t>(
     node: Tree<'t, pg_sys::Node>,
     table: pg_sys::Oid,
 ) -> Option<Tree<'t, pg_sys::Var>> {
-    let (entry, column) = origin(query, named_column(node)?)?;
+    let (entry, column) = origin(query, node.without_relabelling().as_a::<pg_sys::Var>()?)?;
     (entry.relid == table && entry.inh).then_some(column)
-}
-
-/// The column that an expression names.
-fn named_column(node: Tree<'_, pg_sys::Node>) -> Option<Tree<'_, pg_sys::Var>> {
-    node.without_relabelling().as_a::<pg_sys::Var>()
-}
-
-/// Returns true if the planner keeps a condition about a column above a view that is a security barrier. It does not
-/// take such a view apart, and moves a condition into it only if that can tell nobody what it compares. Then all
-/// leaves are read.
-fn stops_at_barrier(
-    query: Tree<'_, pg_sys::Query>,
-    column: Tree<'_, pg_sys::Node>,
-    condition: Tree<'_, pg_sys::Node>,
-) -> bool {
-    let lies_behind = named_column(column).is_some_and(|column| lies_behind_barrier(query, column));
-    // SAFETY: an expression of a valid query.
-    lies_behind && unsafe { pg_sys::contain_leaked_vars(condition.as_ptr()) }
-}
-
-fn lies_behind_barrier(query: Tree<'_, pg_sys::Query>, column: Tree<'_, pg_sys::Var>) -> bool {
-    let Some(entry) = entry_of(query, column.varno) else { return false };
-    let Some(below) = selection(entry) else { return false };
-    let target = children!(below.targetList as TargetEntry).find(|target| target.resno == column.varattno);
-    let next = target.and_then(|target| child!(target.expr)).and_then(|next| next.as_node().as_a::<pg_sys::Var>());
-    entry.security_barrier || next.is_some_and(|next| lies_behind_barrier(below, next))
 }

@@ -1,41 +1,22 @@
-//! Constants that conditions compare columns with: computed of other constants and of the time, and taken as values of the column's own type.
+//! Constants that conditions compare columns with: computed of other constants and of the time.
 //!
-//! A closed list of functions, for values that none of them can fail for: years 1 to 9999, intervals of up to a thousand years. Those that
-//! depend on the time zone are computed by the one that is set: what they give says for this moment alone which leaves a
-//! statement reads.
+//! Those that depend on the time zone are computed by the one that is set: what they give says for this moment alone
+//! which leaves a statement reads.
 
 use pgrx::pg_sys;
 
-use crate::pg::lists::nodes;
+use crate::pg::computing::{Unshown, compute, prepare};
+use crate::pg::error_passing::caught;
 use crate::pg::object_ids::{DATETIME_FAMILY_OID, INTEGER_FAMILY_OID};
 use crate::pg::tree::{Tree, child, match_node};
-use crate::pg::tree_making::copy;
+use crate::pg::tree_making::{call, copy};
 use crate::query::clock::constant_now;
 use crate::query::function_table::has;
-use crate::query::function_table::properties::{TIME_ARITHMETIC, WHOLE_NUMBER_CAST};
+use crate::query::function_table::properties::CONSTANT_ARITHMETIC;
 
-/// Casts between types of times.
-const DATE_TO_TIMESTAMP: u32 = 2024;
+/// Casts to timestamptz.
 const DATE_TO_TIMESTAMPTZ: u32 = 1174;
-const TIMESTAMP_TO_DATE: u32 = 2029;
 const TIMESTAMP_TO_TIMESTAMPTZ: u32 = 2028;
-
-/// The years 1 to 9999, in days and in microseconds from the beginning of 2000.
-const DAYS: std::ops::RangeInclusive<i64> = -730_119..=2_921_939;
-const MICROSECONDS: std::ops::RangeInclusive<i64> = -63_082_281_600_000_000..=252_455_615_999_999_999;
-/// A thousand years.
-const MOST_MONTHS: u32 = 12_000;
-const MOST_DAYS: u32 = 365_000;
-const MOST_MICROSECONDS: u64 = 365_000 * 86_400_000_000;
-
-/// Types of whole numbers and of times, those with more values last.
-const WIDER: [[pg_sys::Oid; 3]; 2] = [
-    [pg_sys::INT2OID, pg_sys::INT4OID, pg_sys::INT8OID],
-    [pg_sys::DATEOID, pg_sys::TIMESTAMPOID, pg_sys::TIMESTAMPTZOID],
-];
-
-/// btree families of integers and of times: their operators compare values of different types.
-const FAMILIES: [u32; 2] = [INTEGER_FAMILY_OID, DATETIME_FAMILY_OID];
 
 /// Which values are known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,241 +27,153 @@ pub enum Values {
     Lasting,
 }
 
-/// What a column of this type is compared with: its value, or null if that is known when the query is executed. `None` if it
-/// is no constant.
-pub(super) fn operand_of(
-    expression: Tree<'_, pg_sys::Node>,
-    column: pg_sys::Oid,
-    values: Values,
-) -> Option<*mut pg_sys::Const> {
-    if values == Values::Present {
-        return constant_of(expression);
-    }
+/// What a column is compared with: its value, or null if that is known when the query is executed. `None` if it is no
+/// constant, or NULL.
+pub(super) fn operand_of(expression: Tree<'_, pg_sys::Node>, values: Values) -> Option<*mut pg_sys::Const> {
     // SAFETY: an expression of a valid query.
-    let is_comparable = || is_always_in(unsafe { pg_sys::exprType(expression.as_ptr()) }, column);
-    let later = || (is_constant_later(expression) && is_comparable()).then_some(std::ptr::null_mut());
-    // SAFETY: a constant that was found.
-    literal(expression).filter(|constant| unsafe { is_fixed_in(column, &**constant) }).or_else(later)
+    let is_known =
+        || unsafe { !pg_sys::contain_mutable_functions(expression.as_ptr()) } && is_computed(expression, false);
+    match values {
+        Values::Present => constant_of(expression),
+        Values::Lasting if is_known() => constant_of(expression),
+        Values::Lasting => is_computed(expression, true).then_some(std::ptr::null_mut()),
+    }
 }
 
-/// Returns true if it does not depend on the time zone which value of a column's type a constant is.
-fn is_fixed_in(column: pg_sys::Oid, constant: &pg_sys::Const) -> bool {
-    column != pg_sys::TIMESTAMPTZOID || constant.consttype == column
-}
-
-/// Returns true if values of a type can be compared as values of a column's type, whichever they are, as far as they are
-/// ordinary.
-fn is_always_in(type_oid: pg_sys::Oid, column: pg_sys::Oid) -> bool {
-    type_oid == column
-        || WIDER.iter().any(|order| {
-            let place = |oid: pg_sys::Oid| order.iter().position(|other| *other == oid);
-            place(type_oid).zip(place(column)).is_some_and(|(own, wanted)| own < wanted)
-        })
-}
-
-/// The constant that an expression is under all settings.
-fn literal(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
-    // SAFETY: an expression of a valid query.
-    let is_fixed = unsafe { !pg_sys::contain_mutable_functions(expression.as_ptr()) };
-    constant_of(expression).filter(|_| is_fixed)
-}
-
-/// Returns true if `constant_of` may find a constant once all values are known.
-fn is_constant_later(expression: Tree<'_, pg_sys::Node>) -> bool {
-    constant_of(expression).is_some() || is_computed_of_parameters(expression) == Some(true)
-}
-
-/// Returns true if an expression is computed of parameters, by functions on the list, and false if it is a constant. `None` if
-/// it is something else.
-fn is_computed_of_parameters(expression: Tree<'_, pg_sys::Node>) -> Option<bool> {
-    let of_arguments = |function: pg_sys::Oid, arguments: *mut pg_sys::List| {
-        if !is_listed(function) {
-            return None;
-        }
-        // SAFETY: the arguments of a valid call.
-        unsafe {
-            nodes::<pg_sys::Node>(arguments)
-                .try_fold(false, |any, argument| Some(is_computed_of_parameters(Tree::enter(argument)?)? | any))
-        }
+/// Returns true if an expression is made of constants, by functions on the list, and, if they are known `later`, of
+/// parameters and of the time.
+fn is_computed(expression: Tree<'_, pg_sys::Node>, later: bool) -> bool {
+    let is_listed = |function, arguments: Option<Tree<'_, pg_sys::List>>| {
+        let mut arguments = arguments.into_iter().flat_map(Tree::items);
+        has(function, CONSTANT_ARITHMETIC) && arguments.all(|one| one.is_some_and(|one| is_computed(one, later)))
     };
-    let known = match_node! { expression;
-        Param(param) => (param.paramkind == pg_sys::ParamKind::PARAM_EXTERN).then_some(true),
-        RelabelType(relabelled) => is_computed_of_parameters(child!(relabelled.arg)?.as_node()),
-        FuncExpr(call) => of_arguments(call.funcid, call.args),
+    let is_made_so = match_node! { expression;
+        Const(_constant) => true,
+        Param(param) => later && param.paramkind == pg_sys::ParamKind::PARAM_EXTERN,
+        RelabelType(relabelled) => child!(relabelled.arg).is_some_and(|below| is_computed(below.as_node(), later)),
+        FuncExpr(call) => is_listed(call.funcid, child!(call.args)),
         // SAFETY: reads a catalog about an operator of the query.
-        OpExpr(call) => of_arguments(unsafe { pg_sys::get_opcode(call.opno) }, call.args),
-        _ => None,
-    };
-    known.filter(|is_computed| *is_computed).or_else(|| constant_of(expression).map(|_| false))
-}
-
-/// Returns true if `computed` knows the function.
-fn is_listed(function: pg_sys::Oid) -> bool {
-    has(function, WHOLE_NUMBER_CAST) || has(function, TIME_ARITHMETIC)
-}
-
-/// The constant that an expression is, or is computed of; `None` if it has a value that is null, or is none of these.
-fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
-    match_node! { expression;
-        Const(constant) => (!constant.constisnull).then_some(constant.as_ptr()),
-        RelabelType(relabelled) => child!(relabelled.arg).and_then(|below| {
-            // SAFETY: a copy, which is changed before anybody else knows of it, as the planner changes a constant that
-            // it takes for another type.
-            unsafe {
-                let constant = copy(constant_of(below.as_node())?);
-                (*constant).consttype = relabelled.resulttype;
-                (*constant).consttypmod = relabelled.resulttypmod;
-                (*constant).constcollid = relabelled.resultcollid;
-                Some(constant)
-            }
-        }),
-        FuncExpr(call) => computed(call.funcid, call.funcresulttype, call.args),
-        // SAFETY: reads a catalog about an operator of the query.
-        OpExpr(call) => computed(unsafe { pg_sys::get_opcode(call.opno) }, call.opresulttype, call.args),
-        _ => None,
-    }
-    .or_else(|| constant_now(expression))
-}
-
-/// What a function on the list gives for constants.
-fn computed(function: pg_sys::Oid, result: pg_sys::Oid, arguments: *mut pg_sys::List) -> Option<*mut pg_sys::Const> {
-    if has(function, WHOLE_NUMBER_CAST) {
-        // SAFETY: the argument of a valid call.
-        return unsafe {
-            let value = constant_of(Tree::enter(nodes::<pg_sys::Node>(arguments).next()?)?)?;
-            Some(constant(result, converted(result, &*value)?))
-        };
-    }
-    if !has(function, TIME_ARITHMETIC) {
-        return None;
-    }
-    // SAFETY: the arguments of a valid call, of which there are one or two, as its function takes them.
-    unsafe {
-        let mut values = Vec::new();
-        for argument in nodes::<pg_sys::Node>(arguments) {
-            let value = constant_of(Tree::enter(argument)?)?;
-            if !is_ordinary(&*value) {
-                return None;
-            }
-            values.push((*value).constvalue);
-        }
-        let value = match *values.as_slice() {
-            [one] => called(function.to_u32(), one),
-            [one, other] => pg_sys::OidFunctionCall2Coll(function, pg_sys::InvalidOid, one, other),
-            _ => return None,
-        };
-        Some(constant(result, value))
-    }
-}
-
-/// Is this a value that no function on the list fails for?
-///
-/// # Safety
-/// A constant that is not null.
-unsafe fn is_ordinary(constant: &pg_sys::Const) -> bool {
-    let value = constant.constvalue;
-    match constant.consttype {
-        pg_sys::DATEOID => DAYS.contains(&i64::from(value.value() as i32)),
-        pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID => MICROSECONDS.contains(&(value.value() as i64)),
-        pg_sys::INT4OID => (value.value() as i32).unsigned_abs() <= MOST_DAYS,
-        pg_sys::INTERVALOID => {
-            // SAFETY: a value of this type.
-            let interval = unsafe { *value.cast_mut_ptr::<pg_sys::Interval>() };
-            interval.month.unsigned_abs() <= MOST_MONTHS
-                && interval.day.unsigned_abs() <= MOST_DAYS
-                && interval.time.unsigned_abs() <= MOST_MICROSECONDS
-        }
+        OpExpr(call) => is_listed(unsafe { pg_sys::get_opcode(call.opno) }, child!(call.args)),
         _ => false,
+    };
+    is_made_so || (later && constant_now(expression).is_some())
+}
+
+/// The constant that an expression is now; `None` if it is none, is NULL, or cannot be computed.
+fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
+    if let Some(constant) = expression.as_a::<pg_sys::Const>() {
+        return (!constant.constisnull).then_some(constant.as_ptr());
     }
-}
-
-/// What a cast gives.
-///
-/// # Safety
-/// A cast on the list, and an ordinary value of its type.
-unsafe fn called(function: u32, value: pg_sys::Datum) -> pg_sys::Datum {
-    // SAFETY: the caller's promise.
-    unsafe { pg_sys::OidFunctionCall1Coll(function.into(), pg_sys::InvalidOid, value) }
-}
-
-/// A constant of a type whose values are passed by value.
-fn constant(type_oid: pg_sys::Oid, value: pg_sys::Datum) -> *mut pg_sys::Const {
-    // SAFETY: a new node; the types of this module are of this kind.
+    if !is_computed(expression, false) {
+        return constant_now(expression);
+    }
+    // SAFETY: an expression of a valid query, without columns, of which a copy is made ready; the functions on the list
+    // hold nothing but memory.
     unsafe {
+        let own: *mut pg_sys::Node = copy(expression.as_ptr());
+        pg_sys::fix_opfuncids(own);
+        let _unshown = Unshown::new();
+        let (value, is_null) = caught(|| compute(prepare(own), std::ptr::null_mut()))?;
+        let (type_oid, collation) = (pg_sys::exprType(own), pg_sys::exprCollation(own));
         let (mut length, mut by_value) = (0i16, false);
         pg_sys::get_typlenbyval(type_oid, &raw mut length, &raw mut by_value);
-        pg_sys::makeConst(type_oid, -1, pg_sys::InvalidOid, length.into(), value, false, by_value)
+        (!is_null).then(|| pg_sys::makeConst(type_oid, -1, collation, length.into(), value, false, by_value))
     }
 }
 
-/// A comparison of a column with a constant of another type, as one with a constant of the column's type that is true for the same values:
-/// its operator and constant. `None` if there is none.
+/// A comparison of a column with a constant as the planner's pruning can use it: its operator and constant. Null for a
+/// value that is not known stays so.
+///
+/// The server compares a timestamptz with a date or a timestamp as one that begins there in the present time zone,
+/// which the planner's pruning does not do. A value up to which whole numbers are asked for is the one before the next.
 ///
 /// # Safety
-/// A comparison of a valid query, with the column on the left, and a constant that is not null.
-pub(super) unsafe fn of_column_type(
+/// A comparison of a valid query, with the column on the left, and a constant that is not NULL.
+pub(super) unsafe fn comparable(
+    column: pg_sys::Oid,
+    operator: pg_sys::Oid,
+    value: *mut pg_sys::Const,
+    values: Values,
+) -> (pg_sys::Oid, *mut pg_sys::Const) {
+    if value.is_null() {
+        return (operator, value);
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        let now = if values == Values::Present { as_timestamptz(column, operator, value) } else { None };
+        let (operator, value) = now.unwrap_or((operator, value));
+        before_next(column, operator, value).unwrap_or((operator, value))
+    }
+}
+
+/// # Safety
+/// As `comparable`.
+unsafe fn as_timestamptz(
     column: pg_sys::Oid,
     operator: pg_sys::Oid,
     value: *mut pg_sys::Const,
 ) -> Option<(pg_sys::Oid, *mut pg_sys::Const)> {
     // SAFETY: reads catalogs about an operator of the query; the caller's promise.
     unsafe {
-        let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-        pg_sys::op_input_types(operator, &raw mut left, &raw mut right);
-        if left != column || right != (*value).consttype {
-            return None;
-        }
-        let strategy = |family: &u32| pg_sys::get_op_opfamily_strategy(operator, (*family).into());
-        let family = FAMILIES.iter().find(|family| strategy(family) != 0)?;
-        let own = pg_sys::get_opfamily_member((*family).into(), column, column, strategy(family) as i16);
-        let converted = converted(column, &*value)?;
-        (own != pg_sys::InvalidOid).then(|| (own, constant(column, converted)))
+        let cast = match (*value).consttype {
+            pg_sys::DATEOID if column == pg_sys::TIMESTAMPTZOID => DATE_TO_TIMESTAMPTZ,
+            pg_sys::TIMESTAMPOID if column == pg_sys::TIMESTAMPTZOID => TIMESTAMP_TO_TIMESTAMPTZ,
+            _ => return None,
+        };
+        let operator = same_with(operator, DATETIME_FAMILY_OID, column, |strategy| strategy)?;
+        let converted = Tree::enter(call(cast, column, [value.cast()])).and_then(constant_of)?;
+        Some((operator, converted))
     }
 }
 
-/// The same value in another type.
-///
-/// A timestamp is not compared with a timestamptz, nor a date with one, in the order of the constant: the first are not in the order of
-/// their moments where a clock is put back, and two dates may begin at one moment where a day is left out.
+/// `<= 5` as `< 6`, and `> 5` as `>= 6`: partitions begin with a value, and end before one.
 ///
 /// # Safety
-/// A constant that is not null.
-unsafe fn converted(to: pg_sys::Oid, value: &pg_sys::Const) -> Option<pg_sys::Datum> {
-    // SAFETY: the casts are those of the types.
+/// As `comparable`.
+unsafe fn before_next(
+    column: pg_sys::Oid,
+    operator: pg_sys::Oid,
+    value: *mut pg_sys::Const,
+) -> Option<(pg_sys::Oid, *mut pg_sys::Const)> {
+    // SAFETY: the caller's promise; a copy is changed.
     unsafe {
-        let datum = value.constvalue;
-        if let Some(number) = whole_number(value) {
-            return match to {
-                pg_sys::INT2OID => i16::try_from(number).ok().map(pg_sys::Datum::from),
-                pg_sys::INT4OID => i32::try_from(number).ok().map(pg_sys::Datum::from),
-                pg_sys::INT8OID => Some(pg_sys::Datum::from(number)),
-                _ => None,
-            };
-        }
-        if !is_ordinary(value) {
-            return None;
-        }
-        match (value.consttype, to) {
-            (pg_sys::DATEOID, pg_sys::TIMESTAMPOID) => Some(called(DATE_TO_TIMESTAMP, datum)),
-            (pg_sys::DATEOID, pg_sys::TIMESTAMPTZOID) => Some(called(DATE_TO_TIMESTAMPTZ, datum)),
-            (pg_sys::TIMESTAMPOID, pg_sys::TIMESTAMPTZOID) => Some(called(TIMESTAMP_TO_TIMESTAMPTZ, datum)),
-            (pg_sys::TIMESTAMPOID, pg_sys::DATEOID) => {
-                let date = called(TIMESTAMP_TO_DATE, datum);
-                let is_midnight = called(DATE_TO_TIMESTAMP, date).value() == datum.value();
-                is_midnight.then_some(date)
+        let datum = (*value).constvalue.value();
+        let (family, next) = match (*value).consttype {
+            other if other != column => return None,
+            pg_sys::INT2OID => (INTEGER_FAMILY_OID, i64::from((datum as i16).checked_add(1)?)),
+            pg_sys::INT4OID => (INTEGER_FAMILY_OID, i64::from((datum as i32).checked_add(1)?)),
+            pg_sys::INT8OID => (INTEGER_FAMILY_OID, (datum as i64).checked_add(1)?),
+            pg_sys::DATEOID if datum as i32 != i32::MIN => {
+                (DATETIME_FAMILY_OID, i64::from((datum as i32).checked_add(1)?))
             }
-            _ => None,
-        }
+            pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID if datum as i64 != i64::MIN => {
+                (DATETIME_FAMILY_OID, (datum as i64).checked_add(1)?)
+            }
+            _ => return None,
+        };
+        let operator = same_with(operator, family, column, |strategy| match strategy as u32 {
+            pg_sys::BTLessEqualStrategyNumber => pg_sys::BTLessStrategyNumber as i32,
+            pg_sys::BTGreaterStrategyNumber => pg_sys::BTGreaterEqualStrategyNumber as i32,
+            _ => 0,
+        })?;
+        let following = copy(value);
+        (*following).constvalue = pg_sys::Datum::from(next);
+        Some((operator, following))
     }
 }
 
-/// The number that a constant is, if its type is one of whole numbers.
-fn whole_number(value: &pg_sys::Const) -> Option<i64> {
-    let datum = value.constvalue.value();
-    match value.consttype {
-        pg_sys::INT2OID => Some(i64::from(datum as i16)),
-        pg_sys::INT4OID => Some(i64::from(datum as i32)),
-        pg_sys::INT8OID => Some(datum as i64),
-        _ => None,
+/// The operator of a family that compares values of a type as the strategy says that is found for that of another.
+fn same_with(
+    operator: pg_sys::Oid,
+    family: u32,
+    type_oid: pg_sys::Oid,
+    strategy: impl FnOnce(i32) -> i32,
+) -> Option<pg_sys::Oid> {
+    // SAFETY: reads catalogs about an operator of a query; 0 and InvalidOid for what is not there.
+    unsafe {
+        let own = pg_sys::get_op_opfamily_strategy(operator, family.into());
+        let wanted = if own == 0 { 0 } else { strategy(own) };
+        let found = pg_sys::get_opfamily_member(family.into(), type_oid, type_oid, wanted as i16);
+        (wanted != 0 && found != pg_sys::InvalidOid).then_some(found)
     }
 }

@@ -1,8 +1,9 @@
-//! Where the conditions stand that every row of the table passes on its way to the site: WHERE of the site and of the sub-queries of FROM that select, and
-//! ON of inner joins. Reads trees; who asks may change the conditions.
+//! Where the conditions stand that every row of the table passes on its way to the site: WHERE of the site and of the
+//! sub-queries of FROM that select, and ON of inner joins. Reads trees; who asks may change the conditions.
 //!
-//! What stands in ON of an outer join, or on the side of one that adds rows without it, is not among them: the table lies on the side whose rows
-//! are all kept (`site`), so such a condition decides what a row is joined with, and not whether it is there.
+//! What stands in ON of an outer join, or on the side of one that adds rows without it, is not among them: the table
+//! lies on the side whose rows are all kept (`site`), so such a condition decides what a row is joined with, and not
+//! whether it is there.
 
 use pgrx::pg_sys::{self, JoinType};
 
@@ -18,8 +19,8 @@ pub(super) struct Filter {
     pub condition: *mut *mut pg_sys::Node,
 }
 
-/// The places of a query and of the sub-queries of its FROM, WHERE of the query first. Which ones there are, and in which order, does not depend on the
-/// conditions, nor on which leaf is read: a copy has the same.
+/// The places of a query and of the sub-queries of its FROM, WHERE of the query first. Which ones there are, and in
+/// which order, does not depend on the conditions, nor on which leaf is read: a copy has the same.
 ///
 /// # Safety
 /// A valid query, which is changed while the result is used in nothing but its conditions.

@@ -13,7 +13,8 @@ use crate::pg::tree_making::alias;
 /// Lets a query read a leaf in the place of the parent, which FROM has once, perhaps in a sub-query. Both are locked.
 ///
 /// # Errors
-/// `Relation` if the leaf is gone, or has not the columns of the parent; `SystemColumn` if whole rows of the parent are asked for.
+/// `Relation` if the leaf is gone, or has not the columns of the parent; `SystemColumn` if whole rows of the parent are
+/// asked for.
 ///
 /// # Safety
 /// A valid query that the caller may change.
@@ -22,7 +23,8 @@ pub(super) unsafe fn read_instead(
     parent: pg_sys::Oid,
     leaf: pg_sys::Oid,
 ) -> Result<*mut pg_sys::Query, Obstacle> {
-    // SAFETY: the references keep the descriptions; an error leaves them to the resource owner. The map is that of these relations.
+    // SAFETY: the references keep the descriptions; an error leaves them to the resource owner. The map is that of
+    // these relations.
     unsafe {
         let (one, other) = (pg_sys::RelationIdGetRelation(parent), pg_sys::RelationIdGetRelation(leaf));
         if one.is_null() || other.is_null() {
@@ -37,7 +39,8 @@ pub(super) unsafe fn read_instead(
     }
 }
 
-/// The query with the leaf in the place of the parent; `None` if FROM has no parent. The map is null if all columns lie in the same places.
+/// The query with the leaf in the place of the parent; `None` if FROM has no parent. The map is null if all columns lie
+/// in the same places.
 ///
 /// # Safety
 /// As `read_instead`; the leaf is open.

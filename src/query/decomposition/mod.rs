@@ -1,14 +1,17 @@
-//! A query as a combination of parts: an aggregate over a table with partitions, or children, is computed from what each leaf answers.
+//! A query as a combination of parts: an aggregate over a table with partitions, or children, is computed from what
+//! each leaf answers.
 //!
-//! *Site*: the query level that aggregates. *Table*: the partitioned, or inherited, table of the site, whose *leaves* make the parts. *Part*: the
-//! site's question asked of one leaf. *Bound*: a condition that compares a column of the table with a constant, and that every row of the table passes on its way to
-//! the site (`filters`). *Dimension*: another relation of the site.
+//! *Site*: the query level that aggregates. *Table*: the partitioned, or inherited, table of the site, whose *leaves*
+//! make the parts. *Part*: the site's question asked of one leaf. *Bound*: a condition that compares a column of the
+//! table with a constant, and that every row of the table passes on its way to the site (`filters`). *Dimension*:
+//! another relation of the site.
 //!
-//! Each row that the site aggregates comes of exactly one row of the table, because FROM joins the table so that no row of the answer lacks
-//! one (`site`), and whether it is there depends on that row and the dimensions alone. So the rows of the leaves are those of the table, each
-//! once. The aggregates of all are computed from the aggregates of leaves (`algebra`), and groups are joined by keys whose equal values are the
-//! same (`columns`). What stands above the aggregates (HAVING, windows, DISTINCT, ORDER BY, LIMIT, the queries around the site) reads the
-//! combined ones (`combine`).
+//! Each row that the site aggregates comes of exactly one row of the table, because FROM joins the table so that no row
+//! of the answer lacks one (`site`), and whether it is there depends on that row and the dimensions alone. So the rows
+//! of the leaves are those of the table, each once. The aggregates of all are computed from the aggregates of leaves
+//! (`algebra`), and groups are joined by keys whose equal values are the same (`columns`). What stands above the
+//! aggregates (HAVING, windows, DISTINCT, ORDER BY, LIMIT, the queries around the site) reads the combined ones
+//! (`combine`).
 //!
 //! Errors: a part computes what the statement computes of the rows of its leaf. A condition of HAVING without
 //! aggregates goes into WHERE, as it does in the planner (`part`). A site below the top is taken only if nothing in its
@@ -22,7 +25,6 @@ mod combine;
 mod conditions;
 mod constants;
 mod filters;
-mod key_conditions;
 mod leaf;
 mod obstacle;
 mod part;
@@ -68,8 +70,7 @@ pub fn decompose(query: Tree<'_, pg_sys::Query>) -> Result<Decomposition, Obstac
         let top = Tree::enter(combined).ok_or(Obstacle::NoTable)?;
         let mut first = Obstacle::NoTable;
         for (place, candidate) in site::candidates(top).into_iter().enumerate() {
-            let is_filtered = key_conditions::are_around(top, candidate.as_ptr());
-            match part_of(candidate, candidate.as_ptr() != combined, is_filtered) {
+            match part_of(candidate, candidate.as_ptr() != combined) {
                 Ok(part) => return Ok(Decomposition { combined, part }),
                 Err(obstacle) if place == 0 => first = obstacle,
                 Err(_) => {}
@@ -86,7 +87,7 @@ pub fn decompose(query: Tree<'_, pg_sys::Query>) -> Result<Decomposition, Obstac
 ///
 /// # Safety
 /// A valid query that the caller may change.
-unsafe fn part_of(query: Tree<'_, pg_sys::Query>, is_below: bool, is_filtered: bool) -> Result<Part, Obstacle> {
+unsafe fn part_of(query: Tree<'_, pg_sys::Query>, is_below: bool) -> Result<Part, Obstacle> {
     if query.groupingSets.is_null() {
         // SAFETY: the caller's promise. The query stays the same question.
         unsafe { name_grouped_columns(query.as_ptr()) };
@@ -97,7 +98,7 @@ unsafe fn part_of(query: Tree<'_, pg_sys::Query>, is_below: bool, is_filtered: b
     // SAFETY: parts of a valid query; it is changed last.
     unsafe {
         let combined = Combined::of(&site, &mut columns, having)?;
-        let part = Part::of(&site, &columns, &moved, is_filtered)?;
+        let part = Part::of(&site, &columns, &moved)?;
         if is_below && part.may_fail() {
             return Err(Obstacle::MayFail);
         }

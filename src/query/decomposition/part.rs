@@ -5,7 +5,6 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::columns::Columns;
 use super::conditions::{Conditions, all_of, conjuncts};
 use super::constants::Values;
-use super::key_conditions;
 use super::leaf;
 use super::obstacle::Obstacle;
 use super::site::Site;
@@ -26,8 +25,6 @@ pub struct Part {
     pub relation: pg_sys::Oid,
     /// The relations that it is joined with: plain tables and materialized views without children.
     pub dimensions: Vec<pg_sys::Oid>,
-    /// There are conditions around the site, which the planner may ask inside.
-    pub is_filtered: bool,
 }
 
 impl Part {
@@ -38,12 +35,7 @@ impl Part {
     ///
     /// # Safety
     /// The expressions must be valid, and of the site's level.
-    pub(super) unsafe fn of(
-        site: &Site<'_>,
-        columns: &Columns,
-        moved: &[*mut pg_sys::Node],
-        is_filtered: bool,
-    ) -> Result<Self, Obstacle> {
+    pub(super) unsafe fn of(site: &Site<'_>, columns: &Columns, moved: &[*mut pg_sys::Node]) -> Result<Self, Obstacle> {
         if columns.expressions().len() > pg_sys::MaxTupleAttributeNumber as usize {
             return Err(Obstacle::ManyColumns);
         }
@@ -51,7 +43,7 @@ impl Part {
         let query = unsafe { asked(site, columns, moved) };
         // SAFETY: as above.
         unsafe { check_nodes(query) }?;
-        Ok(Self { query, relation: site.relation, dimensions: site.dimensions.clone(), is_filtered })
+        Ok(Self { query, relation: site.relation, dimensions: site.dimensions.clone() })
     }
 
     /// What the part asks with these values: `params` are those of parameters, as far as they are known.
@@ -78,12 +70,12 @@ impl Part {
                 return Err(obstacle);
             }
             let conditions = Conditions::take(known, self.relation, values);
-            Ok(AskedPart { query: known, relation: self.relation, conditions, is_filtered: self.is_filtered })
+            Ok(AskedPart { query: known, conditions })
         }
     }
 
-    /// Returns true if computing the part may raise an error. What columns are compared with does not count: any plan of
-    /// the statement computes it, too.
+    /// Returns true if computing the part may raise an error. What columns are compared with does not count: any plan
+    /// of the statement computes it, too.
     pub(super) fn may_fail(&self) -> bool {
         let Ok(asked) = self.asked(None, Values::Lasting) else { return true };
         // SAFETY: the query of a part is valid.
@@ -97,7 +89,12 @@ impl Part {
     /// What the leaf cannot be asked.
     pub fn of_leaf(&self, leaf: pg_sys::Oid) -> Result<*mut pg_sys::Query, Obstacle> {
         // SAFETY: a valid query, of which a copy is changed.
-        unsafe { read_leaf(copy(self.query), self.relation, leaf) }
+        unsafe {
+            let query = leaf::read_instead(copy(self.query), self.relation, leaf)?;
+            // It has another relation now.
+            ask_no_permissions_below(query);
+            Ok(query)
+        }
     }
 }
 
@@ -105,9 +102,7 @@ impl Part {
 pub struct AskedPart {
     /// The query of the part without the bounds.
     pub query: *mut pg_sys::Query,
-    relation: pg_sys::Oid,
     conditions: Conditions,
-    is_filtered: bool,
 }
 
 impl AskedPart {
@@ -122,26 +117,13 @@ impl AskedPart {
         self.conditions.filters_of_bounds.iter().copied()
     }
 
-    /// What one leaf is asked, with all bounds: a fresh copy.
-    ///
-    /// # Errors
-    /// What the leaf cannot be asked.
-    pub fn of_leaf(&self, leaf: pg_sys::Oid) -> Result<*mut pg_sys::Query, Obstacle> {
+    /// What the part asks with all bounds: a fresh copy.
+    pub fn with_bounds(&self) -> *mut pg_sys::Query {
         // SAFETY: a valid query, of which a copy is changed.
         unsafe {
             let query = copy(self.query);
             self.conditions.put_back(query);
-            read_leaf(query, self.relation, leaf)
-        }
-    }
-
-    /// Returns true if the planner may leave out leaves for other conditions than the bounds. `key_columns` are the
-    /// columns of the table that are in partition keys, 0 for expressions.
-    pub fn may_prune_otherwise(&self, key_columns: &[i16]) -> bool {
-        // SAFETY: the query of a part is valid, and the levels are its own.
-        unsafe {
-            let bounds = self.conditions.at_levels(self.query);
-            key_conditions::may_prune(self.query, self.relation, &bounds, key_columns, self.is_filtered)
+            query
         }
     }
 }
@@ -197,24 +179,6 @@ unsafe fn ask_no_permissions_below(query: *mut pg_sys::Query) {
                 ask_no_permissions_below((*entry).subquery);
             }
         }
-    }
-}
-
-/// Lets the query of a part read one leaf.
-///
-/// # Safety
-/// A valid query that the caller may change, and its table.
-unsafe fn read_leaf(
-    query: *mut pg_sys::Query,
-    relation: pg_sys::Oid,
-    leaf: pg_sys::Oid,
-) -> Result<*mut pg_sys::Query, Obstacle> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let query = leaf::read_instead(query, relation, leaf)?;
-        // It has another relation now.
-        ask_no_permissions_below(query);
-        Ok(query)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The site: the query level that aggregates the table. Reads trees and catalogs; changes nothing.
 //!
-//! FROM may have sub-queries that select, join and filter, and do nothing else: views. The table may lie in such a one, whose rows then come
-//! each of one row of the table.
+//! FROM may have sub-queries that select, join and filter, and do nothing else: views. The table may lie in such a one,
+//! whose rows then come each of one row of the table.
 
 use pgrx::pg_sys::{self, RTEKind};
 
@@ -19,7 +19,8 @@ pub(super) struct Site<'t> {
     pub dimensions: Vec<pg_sys::Oid>,
 }
 
-/// The query levels that may be sites: they aggregate, and name a table with partitions or children. The outermost comes first.
+/// The query levels that may be sites: they aggregate, and name a table with partitions or children. The outermost
+/// comes first.
 pub(super) fn candidates(query: Tree<'_, pg_sys::Query>) -> Vec<Tree<'_, pg_sys::Query>> {
     let mut found = Vec::new();
     find_candidates(query, &mut found);
@@ -105,9 +106,8 @@ impl<'t> Site<'t> {
         if compat::has_virtual_columns(relation) {
             return Err(Obstacle::VirtualColumn);
         }
-        // The primary key of a parent says nothing of its children, and PostgreSQL accepts columns that depend on it all the same: which row of a
-        // group they are of depends on the plan.
-        // SAFETY: reads a catalog.
+        // The primary key of a parent says nothing of its children, and PostgreSQL accepts columns that depend on it
+        // all the same: which row of a group they are of depends on the plan. SAFETY: reads a catalog.
         let is_partitioned = unsafe { pg_sys::get_rel_relkind(relation) } as u8 == pg_sys::RELKIND_PARTITIONED_TABLE;
         if !is_partitioned && !query.constraintDeps.is_null() {
             return Err(Obstacle::UngroupedColumn);
@@ -219,7 +219,8 @@ pub(super) fn entry_of(query: Tree<'_, pg_sys::Query>, number: i32) -> Option<Tr
     children!(query.rtable as RangeTblEntry).nth(usize::try_from(number).ok()?.checked_sub(1)?)
 }
 
-/// The relation, and the number of its column, whose values a column has that a query reads, perhaps through sub-queries.
+/// The relation, and the number of its column, whose values a column has that a query reads, perhaps through
+/// sub-queries.
 pub(super) fn origin<'t>(
     query: Tree<'t, pg_sys::Query>,
     column: Tree<'t, pg_sys::Var>,

@@ -33,7 +33,7 @@ pub struct Definition {
     is_temporary: bool,
     schema: pg_sys::Oid,
     /// Is it a partition of another?
-    pub is_partition: bool,
+    is_partition: bool,
     /// The snapshot that was asked about sees who wrote the row of the catalog.
     is_seen: bool,
 }
@@ -72,9 +72,10 @@ impl Definition {
 
     /// Checks that every row that the snapshot sees in this partition, which is locked, is within its bounds.
     ///
-    /// Bounds are checked when rows are written, and when a table becomes a partition; but then only for the rows that are there at
-    /// that moment. An older snapshot may see rows that were deleted before, and are not within the bounds. The row of the catalog is
-    /// written anew when a table becomes a partition, so a snapshot that sees who wrote it is younger than that.
+    /// Bounds are checked when rows are written, and when a table becomes a partition; but then only for the rows that
+    /// are there at that moment. An older snapshot may see rows that were deleted before, and are not within the
+    /// bounds. The row of the catalog is written anew when a table becomes a partition, so a snapshot that sees who
+    /// wrote it is younger than that.
     ///
     /// # Errors
     /// The snapshot may be older, or the relation is no partition any more.

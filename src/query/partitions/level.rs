@@ -1,96 +1,133 @@
-//! One partitioned table: its partitions, and what the bounds of a query mean for each of them.
+//! One partitioned table: its partitions, and what conditions mean for each of them, by the planner's own pruning.
 
+use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::bound::{Bound, Comparison};
-use super::limits::{Fate, Limits};
-use super::order::Order;
-use super::{list, range};
-use crate::pg::compat::{PartitionColumn, PartitionStrategy, partition_column, partition_key_columns};
+use super::bound::AboutTable;
+use crate::pg::compat::tree::columns_in;
+use crate::pg::compat::{PrunedTable, pruned_table};
 use crate::pg::error_passing::kept;
 use crate::pg::server;
+use crate::pg::tree_making::list_of;
+use crate::query::operator_families::is_ordered_by_server;
+
+/// What a query asks of a table, whose columns are those of relation 1.
+pub struct Asked {
+    /// The bounds; `None` for one whose value is not known.
+    pub bounds: Vec<Option<AboutTable>>,
+    /// Other conditions: a list.
+    pub others: *mut pg_sys::List,
+}
 
 /// A partition of the table.
 pub struct Partition {
     /// Its OID.
     pub relation: pg_sys::Oid,
-    /// What the bounds mean for it.
-    pub fate: Fate,
+    /// It has no row that fulfils all conditions.
+    pub is_empty: bool,
+    /// The bounds, as bits, that all of its rows pass.
+    pub implied: u64,
 }
 
-/// What the bounds mean for a table.
+/// What the conditions mean for a table.
 pub struct Level {
     /// Its partitions, in the order that the planner reads them in.
     pub partitions: Vec<Partition>,
-    /// The numbers of the columns of its key, 0 for an expression.
-    pub key: Vec<i16>,
-    /// The bounds on columns of its key, as bits.
+    /// The bounds, as bits, that divide its partitions.
     pub concerned: u64,
-    /// The planner may leave out others than those that are empty here.
-    pub is_unclear: bool,
 }
 
-/// The partitions of a table, in the order that the planner reads them in. The caller has locked the table; `is_partition` tells whether it is a partition itself. `columns` are the numbers of
-/// the columns of the bounds in this table.
-///
-/// # Safety
-/// The table must be partitioned, and the bounds part of a valid query.
-pub unsafe fn partitions(table: pg_sys::Oid, is_partition: bool, bounds: &[Bound], columns: &[i16]) -> Level {
-    // SAFETY: the relation is open until the end, and with it its key and what describes its partitions. An error leaves it to the resource
-    // owner. Partitions that are being detached are left out if the active snapshot sees that, as the planner does.
-    unsafe {
-        let relation = kept!(server::relation_open(table, pg_sys::NoLock as _));
-        let described = &*kept!(server::RelationGetPartitionDesc(relation, true));
-        let count = described.nparts as usize;
-        let mut fates = vec![Fate::default(); count];
-        let key_columns = partition_key_columns(relation);
-        let is_in_key = |column: &i16| key_columns.contains(column) || key_columns.contains(&0);
-        let concerned: u64 =
-            columns.iter().enumerate().filter(|(_, column)| is_in_key(column)).map(|(number, _)| 1u64 << number).sum();
-        let mut compared = 0;
-        let mut has_default = false;
-        if let (Some(info), Some(key)) = (described.boundinfo.as_ref(), partition_column(relation)) {
-            let limits = Limits::of(info);
-            has_default = limits.default_partition().is_some();
-            compared = decide(&limits, &key, bounds, columns, &mut fates);
+impl Level {
+    /// The partitions of a partitioned table, which the caller has locked. `asked` is about the columns of `root`.
+    ///
+    /// A bound is true for all rows of a partition if none can have a row for which it is false or NULL.
+    ///
+    /// # Errors
+    /// `TooComplex` if the partitions are made by code of users.
+    ///
+    /// # Safety
+    /// The tables must be there, and the conditions be valid ones of `root`.
+    pub unsafe fn of(table: pg_sys::Oid, root: pg_sys::Oid, asked: &Asked) -> Result<Self, Reason> {
+        // SAFETY: the relations are open until the end, and with them the key and what describes the partitions. An error
+        // leaves them to the resource owner. Partitions that are being detached are left out if the active snapshot sees
+        // that, as the planner does.
+        unsafe {
+            let relation = kept!(server::relation_open(table, pg_sys::NoLock as _));
+            let parent = kept!(server::relation_open(root, pg_sys::NoLock as _));
+            let described = &*kept!(server::RelationGetPartitionDesc(relation, true));
+            let map = columns_in((*relation).rd_att, (*parent).rd_att);
+            let level =
+                pruned_table(relation, described).and_then(|pruned| Self::decide(&pruned, described, map, asked));
+            pg_sys::relation_close(parent, pg_sys::NoLock as _);
+            pg_sys::relation_close(relation, pg_sys::NoLock as _);
+            level.ok_or(Reason::TooComplex)
         }
-        let partition = |(number, fate)| Partition { relation: *described.oids.add(number), fate };
-        let partitions = fates.into_iter().enumerate().map(partition).collect();
-        pg_sys::relation_close(relation, pg_sys::NoLock as _);
-        // The planner compares the conditions with the table's own bounds, too, if there is a default partition.
-        let may_refute = is_partition && has_default && !bounds.is_empty();
-        let is_unclear = compared != concerned.count_ones() as usize || may_refute;
-        Level { partitions, key: key_columns, concerned, is_unclear }
+    }
+
+    /// # Safety
+    /// As `of`; `map` says which columns the table has in the place of those of the root, null for the same.
+    unsafe fn decide(
+        pruned: &PrunedTable,
+        described: &pg_sys::PartitionDescData,
+        map: *mut pg_sys::AttrMap,
+        asked: &Asked,
+    ) -> Option<Self> {
+        let is_asked = !asked.others.is_null() || asked.bounds.iter().any(Option::is_some);
+        let are_known =
+            || pruned.orders.iter().all(|(family, function, oid)| is_ordered_by_server(*family, *oid, *function));
+        if is_asked && !are_known() {
+            return None;
+        }
+        let count = described.nparts as usize;
+        // SAFETY: the caller's promise; the conditions are copied where they are changed.
+        let partitions_with = |conditions: *mut pg_sys::List| unsafe {
+            (*pruned.planned).baserestrictinfo = in_columns_of(map, conditions);
+            let planned = pruned.planned;
+            let found = kept!(server::prune_append_rel_partitions(planned));
+            (0..count).map(|number| pg_sys::bms_is_member(number as i32, found)).collect::<Vec<bool>>()
+        };
+        // SAFETY: the partition description has so many.
+        let relation = |number: usize| unsafe { *described.oids.add(number) };
+        // Each time by itself: the planner makes less of a key of several columns if it finds more conditions.
+        let by_others = partitions_with(asked.others);
+        let by_bounds = partitions_with(list_of(asked.bounds.iter().flatten().map(|bound| bound.holds)));
+        let mut partitions: Vec<Partition> = (0..count)
+            .map(|number| Partition {
+                relation: relation(number),
+                is_empty: !(by_others[number] && by_bounds[number]),
+                implied: 0,
+            })
+            .collect();
+        let mut concerned = 0;
+        for (number, bound) in asked.bounds.iter().enumerate() {
+            let Some(AboutTable { holds, fails }) = *bound else { continue };
+            let bit = 1 << number;
+            if partitions_with(list_of([holds])).contains(&false) {
+                concerned |= bit;
+            }
+            if fails.is_null() {
+                continue;
+            }
+            for (partition, may_fail) in partitions.iter_mut().zip(partitions_with(list_of([fails]))) {
+                if !may_fail {
+                    partition.implied |= bit;
+                    concerned |= bit;
+                }
+            }
+        }
+        Some(Self { partitions, concerned })
     }
 }
 
-/// Decides what the bounds of a query mean for each partition. Returns how many of them were compared, or will be once
-/// their values are known.
+/// Conditions on the columns of the root, as conditions on those of a partition.
 ///
 /// # Safety
-/// As `partitions`; the table must be open.
-unsafe fn decide(
-    limits: &Limits<'_>,
-    key: &PartitionColumn,
-    bounds: &[Bound],
-    columns: &[i16],
-    fates: &mut [Fate],
-) -> usize {
-    let order = Order::of(key);
-    let comparison = |(number, (bound, column)): (usize, (&Bound, &i16))| {
-        // SAFETY: the caller's promise.
-        unsafe { Comparison::of(bound, 1 << number, *column, key, &order) }
-    };
-    let comparisons: Vec<Comparison> = bounds.iter().zip(columns).enumerate().filter_map(comparison).collect();
-    match key.strategy {
-        PartitionStrategy::Range => range::decide(limits, &order, &comparisons, fates),
-        PartitionStrategy::List => list::decide(limits, &order, &comparisons, fates),
+/// As `Level::decide`.
+unsafe fn in_columns_of(map: *mut pg_sys::AttrMap, conditions: *mut pg_sys::List) -> *mut pg_sys::List {
+    if map.is_null() {
+        return conditions;
     }
-    // Without pruning the planner reads every partition.
-    // SAFETY: a plain global of the backend.
-    if !unsafe { pg_sys::enable_partition_pruning } {
-        fates.iter_mut().for_each(|fate| fate.is_empty = false);
-    }
-    let later = bounds.iter().zip(columns).filter(|(bound, column)| bound.compares_later(**column, key)).count();
-    comparisons.len() + later
+    let mut whole_row = false;
+    // SAFETY: the caller's promise. The server works on a copy.
+    unsafe { pg_sys::map_variable_attnos(conditions.cast(), 1, 0, map, pg_sys::InvalidOid, &raw mut whole_row).cast() }
 }

@@ -1,4 +1,5 @@
-//! Which expressions become columns of the clock-free part, and what remains above them. Makes nodes in the current memory context.
+//! Which expressions become columns of the clock-free part, and what remains above them. Makes nodes in the current
+//! memory context.
 
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -29,7 +30,8 @@ pub(super) struct Hoisting {
     is_blocked: bool,
     /// The query.
     query: *mut pg_sys::Query,
-    /// Some column is one that the query might not compute: a sub-query, or what stands for an expression that may fail.
+    /// Some column is one that the query might not compute: a sub-query, or what stands for an expression that may
+    /// fail.
     computes_more: bool,
 }
 
@@ -67,8 +69,8 @@ impl Hoisting {
     /// # Safety
     /// An expression of the query.
     pub unsafe fn project(&mut self, expression: *mut pg_sys::Node) -> Option<*mut pg_sys::Node> {
-        // A column that is shown as it is, is computed for each row. Others may stand where the query does not come to them.
-        // SAFETY: the caller's promise; the parts of the expression are valid.
+        // A column that is shown as it is, is computed for each row. Others may stand where the query does not come to
+        // them. SAFETY: the caller's promise; the parts of the expression are valid.
         let projected = unsafe {
             let is_shown = (*expression).type_ == NodeTag::T_Var;
             self.computes_more |= !is_shown && origins::may_be_left_out(self.query, expression);

@@ -1,5 +1,5 @@
-//! Keys that ask for the time: `SELECT now() AS time, … ORDER BY 1`. They have one value in a statement, so they neither sort nor tell groups
-//! apart, and the planner leaves them out as well. Changes the query that it is given.
+//! Keys that ask for the time: `SELECT now() AS time, … ORDER BY 1`. They have one value in a statement, so they
+//! neither sort nor tell groups apart, and the planner leaves them out as well. Changes the query that it is given.
 
 use pgrx::pg_sys;
 
@@ -7,8 +7,8 @@ use super::walks::{asks_for_time, depends_on_rows};
 use crate::pg::lists::nodes;
 use crate::pg::tree_making::list_of;
 
-/// Leaves keys out that ask for the time and depend on no row. The last key of groups stays, because over no row there is no group, where without
-/// keys there is one.
+/// Leaves keys out that ask for the time and depend on no row. The last key of groups stays, because over no row there
+/// is no group, where without keys there is one.
 ///
 /// # Safety
 /// A valid query that the caller may change.

@@ -1,11 +1,12 @@
-//! The clock in the columns of an answer: `SELECT name, now() - joined FROM t`. Such an answer changes all the time, but only through what is
-//! computed last. So the query is taken apart: the *clock-free part* is the same query with the expressions below the clock as columns, and the
-//! *projection* computes the columns of the answer from those, row by row, at each execution.
+//! The clock in the columns of an answer: `SELECT name, now() - joined FROM t`. Such an answer changes all the time,
+//! but only through what is computed last. So the query is taken apart: the *clock-free part* is the same query with
+//! the expressions below the clock as columns, and the *projection* computes the columns of the answer from those, row
+//! by row, at each execution.
 //!
 //! Exact because both compute the same functions of the same rows:
 //!
-//! * The part has the FROM, WHERE, groups, windows, order and limit of the query, so it has the same rows in the same order. None of these
-//!   may ask for the time to the microsecond, which the check of the part finds out.
+//! * The part has the FROM, WHERE, groups, windows, order and limit of the query, so it has the same rows in the same
+//!   order. None of these may ask for the time to the microsecond, which the check of the part finds out.
 //! * An expression becomes a column of the part only if it cannot fail, or the query computes it for each of its rows:
 //!   a column of a table, an aggregate, a key of GROUP BY. A column of a sub-query in FROM, or of a view, may stand for
 //!   an expression that the server puts in its place (`origins`). All else remains in the projection (`hoisting`). So
@@ -101,7 +102,8 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>, params: pg_sys::ParamListInfo)
     }
 }
 
-/// Does the planner leave out no column, no aggregate and no window function of an expression, because constants say that it is never reached?
+/// Does the planner leave out no column, no aggregate and no window function of an expression, because constants say
+/// that it is never reached?
 ///
 /// # Safety
 /// An expression of a valid query, and valid values.

@@ -1,5 +1,6 @@
-//! What a column of FROM stands for. The planner puts the expressions of a simple sub-query, view or WITH query in the place of its columns. So such a
-//! column is computed only where it is reached: not in `CASE WHEN now() < '2000-01-01' THEN s.quotient END`. Reads trees; keeps nothing.
+//! What a column of FROM stands for. The planner puts the expressions of a simple sub-query, view or WITH query in the
+//! place of its columns. So such a column is computed only where it is reached: not in `CASE WHEN now() < '2000-01-01'
+//! THEN s.quotient END`. Reads trees; keeps nothing.
 
 use std::ffi::{CStr, c_void};
 
@@ -11,8 +12,8 @@ use crate::pg::lists::{node_at, nodes};
 use crate::pg::tree::{Tree, match_node};
 use crate::query::failures::expression_may_fail;
 
-/// Does an expression of the query read a column that may stand for another expression, which may fail? Aggregates and window functions compute
-/// what they read for each row.
+/// Does an expression of the query read a column that may stand for another expression, which may fail? Aggregates and
+/// window functions compute what they read for each row.
 ///
 /// # Safety
 /// A valid query, and an expression of it.

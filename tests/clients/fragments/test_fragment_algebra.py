@@ -83,15 +83,15 @@ def is_answer(outcome):
     return isinstance(outcome[0], list)
 
 
-# What plain PostgreSQL does not read must not be read by parts either: it alone knows which leaves these are.
+# What plain PostgreSQL does not read must not be read by parts either.
 def test_condition_of_pruned_leaf(session):
     session.execute("CREATE TABLE h (k int, x int) PARTITION BY HASH (k)")
     for remainder in range(4):
         session.execute(f"CREATE TABLE h_{remainder} PARTITION OF h FOR VALUES WITH (MODULUS 4, REMAINDER {remainder})")
     session.execute("INSERT INTO h SELECT g, CASE WHEN g = 5 THEN 0 ELSE g END FROM generate_series(1, 40) g")
-    answers = [undivided(session, f"SELECT count(*) FROM h WHERE 10 / x >= 0 AND k = {key}") for key in range(1, 12)]
+    answers = [combined(session, f"SELECT count(*) FROM h WHERE 10 / x >= 0 AND k = {key}") for key in range(1, 12)]
     assert DIVISION in answers and any(map(is_answer, answers))
-    undivided(session, "SELECT count(*) FROM h WHERE k = 3")
+    combined(session, "SELECT count(*) FROM h WHERE k = 3")
     combined(session, "SELECT count(*) FROM h WHERE x > 3")
 
 
@@ -100,7 +100,7 @@ def test_condition_of_pruned_leaf(session):
     "(at = '2024-01-05' OR at = '2024-01-06') AND 10 / (x - 200) < 5",
 ])
 def test_condition_on_the_key_of_partitions(sales, condition):
-    assert is_answer(undivided(sales, f"SELECT shop, count(*) FROM sales WHERE {condition} GROUP BY shop"))
+    assert is_answer(combined(sales, f"SELECT shop, count(*) FROM sales WHERE {condition} GROUP BY shop"))
 
 
 # A condition may fail, for the rows that the server asks it of.
@@ -316,21 +316,21 @@ BOUNDS = [
     ("at", "at BETWEEN date '2024-02-01' AND date '2024-02-01' + interval '1 month' - interval '1 microsecond'", 1),
     ("at", "'2024-02-01'::date > at", 1),
     ("at", "at = '2024-02-10'::date", 1),
-    ("at", "at < timestamptz '2024-02-01 UTC'", None),
-    ("at", "at <= date 'infinity'", None),
+    ("at", "at < timestamptz '2024-02-01 UTC'", 3),
+    ("at", "at <= date 'infinity'", 3),
     ("tz", "tz >= '2024-02-01'::date", 2),
     ("tz", "tz < timestamptz '2024-02-08 00:00' - interval '7 days'", 1),
     ("tz", "tz < timestamp '2024-02-01 00:00'", 1),
     ("tz", "tz >= (timestamp '2024-01-31 00:00' + interval '1 day')::timestamptz", 2),
     ("tz", "tz >= timestamp '2024-01-31 23:59:59.999999'", 3),
     ("day", "day >= date '2024-01-31' + interval '1 day'", 2),
-    ("day", "day > date '2024-01-31' + interval '1 hour'", None),
-    ("day", "day < timestamptz '2024-02-01 UTC'", None),
+    ("day", "day > date '2024-01-31' + interval '1 hour'", 3),
+    ("day", "day < timestamptz '2024-02-01 UTC'", 3),
     ("day", "day < date '2024-03-02' - 30", 1),
     ("big", "big < 100", 1),
     ("big", "big < 100::smallint AND big >= 0::bigint", 1),
     ("small", "small < 100::bigint", 1),
-    ("small", "small < 10000000000", None),
+    ("small", "small < 10000000000", 3),
     ("small", "small >= 100 AND 200 > small", 1),
 ]
 
@@ -353,11 +353,8 @@ def series(session):
 @pytest.mark.parametrize("column, condition, leaves", BOUNDS)
 def test_computed_bounds(series, column, condition, leaves):
     query = f"SELECT count(*), sum(v), min({column}), max({column}) FROM by_{column} WHERE {condition}"
-    if leaves is None:
-        undivided(series, query)
-    else:
-        assert parts_of(series, query)[0] == leaves
-        combined(series, query)
+    assert parts_of(series, query)[0] == leaves
+    combined(series, query)
 
 
 def test_computed_bounds_share_parts(series):
@@ -392,7 +389,6 @@ def test_zones(series, zone, column):
     ("at > date '2024-01-01' - interval '178000000 years'", "22008"),
     ("at > date '2024-01-01' - interval '10000 years'", "22008"),
     ("at > date '2024-01-01' + 2147483647", "22008"),
-    ("at > date '2024-01-01' + NULL::interval", None),
 ])
 def test_bounds_that_fail(series, condition, error):
     answer = undivided(series, f"SELECT count(*) FROM by_at WHERE {condition}")
@@ -445,7 +441,6 @@ def test_views(views, query, leaves):
 
 @pytest.mark.parametrize("query", [
     "SELECT count(*) FROM limited",
-    "SELECT count(*) FROM computed WHERE quotient > 1 AND at IN ('2024-01-05', '2024-01-06')",
     "SELECT count(*) FROM small_shops LEFT JOIN late ON place = small_shops.id",
     "SELECT count(*) FROM late JOIN all_sales USING (id)",
     "SELECT count(late) FROM late",

@@ -3,7 +3,7 @@
 import pytest
 
 from support import random_sessions
-from support.fragment_world import COMBINED, PLAIN, RAISING, SETUP, parts_of
+from support.fragment_world import COMBINED, OTHER_CONDITIONS, PLAIN, RAISING, SETUP, parts_of
 
 OPTIONS = "-c pg_arrow_cache.debug_force_fragments=on"
 NAMES = {"role1": random_sessions.ROLES[0], "role2": random_sessions.ROLES[1]}
@@ -68,6 +68,15 @@ def test_is_computed_from_parts(writer, reader, query):
     stored, computed = explained(reader, query)
     assert stored + computed == first[1]
     assert computed == 1
+
+
+@pytest.mark.parametrize("query", OTHER_CONDITIONS, ids=range(len(OTHER_CONDITIONS)))
+def test_other_conditions(writer, reader, query):
+    query = query.format(3)
+    assert explained(reader, query)[0] == 0
+    agree(reader, query)
+    writer.execute(CHANGE)
+    agree(reader, query)
 
 
 @pytest.mark.parametrize("query", PLAIN, ids=range(len(PLAIN)))

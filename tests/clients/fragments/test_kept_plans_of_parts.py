@@ -438,7 +438,7 @@ def test_a_kept_plan_serves_an_older_snapshot(writer, plain, connect):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_number_of_parts_is_no_reason_to_compile(writer, connect, mode):
-    """What the parts are taken to cost, 100 each, is not what the plan above them costs."""
+    """What the parts cost is not what the plan above them costs."""
     session = connect(f"-c pg_arrow_cache.debug_force_fragments=on -c jit=on -c jit_above_cost=350 -c plan_cache_mode={mode}")
     if not session.rows("SELECT pg_jit_available()")[0][0]:
         pytest.skip("the server cannot compile")
@@ -447,3 +447,19 @@ def test_the_number_of_parts_is_no_reason_to_compile(writer, connect, mode):
         shown = [line for line, in session.rows(f"EXPLAIN (ANALYZE, TIMING OFF) EXECUTE q ({n})")]
         assert any("ArrowCacheFragments" in line for line in shown)
         assert not any("JIT" in line for line in shown)
+
+
+def test_the_server_keeps_a_plan_as_without_the_cache(writer, connect):
+    """A combined plan costs what its parts cost."""
+    writer.execute("CREATE TABLE many (n int, v int) PARTITION BY RANGE (n)")
+    for leaf in range(60):
+        writer.execute(f"CREATE TABLE many_{leaf} PARTITION OF many FOR VALUES FROM ({leaf}) TO ({leaf + 1})")
+    writer.execute("INSERT INTO many SELECT g % 60, g FROM generate_series(1, 600) g; ANALYZE many")
+    kept = []
+    for options in (FORCED, "-c pg_arrow_cache.enabled=off"):
+        session = connect(options)
+        session.execute("PREPARE q (int) AS SELECT count(*), sum(v) FROM many WHERE v > $1")
+        for value in range(9):
+            session.execute(f"EXECUTE q ({value})")
+        kept.append(session.rows("SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE name = 'q'"))
+    assert kept[0] == kept[1] and kept[1][0][0] > 0

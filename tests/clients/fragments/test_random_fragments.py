@@ -12,7 +12,7 @@ SEED = int(os.environ.get("RANDOM_SEED", 20261123))
 STEPS = int(os.environ.get("RANDOM_STEPS", 2000))
 TEXTS = ["row 7"]
 OPTIONS = "-c pg_arrow_cache.debug_force_fragments=on"
-QUERIES = world_of.COMBINED + world_of.RAISING + world_of.PLAIN
+QUERIES = world_of.COMBINED + world_of.OTHER_CONDITIONS + world_of.RAISING + world_of.PLAIN
 WORLDS = {
     "rows": random_sessions.World(world_of.SETUP, QUERIES, world_of.CONSTANTS, TEXTS, world_of.CHANGES, world_of.CHANGES, world_of.ROLES, world_of.OWN_WRITES, OPTIONS),
     # Each change of a definition outdates all fragments, so that fewer are served.

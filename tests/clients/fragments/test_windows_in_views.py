@@ -9,7 +9,7 @@ import pytest
 
 from support import random_sessions
 from support.fragment_world import parts_of
-from support.leaves import LEAVES, SETUP, is_combined, locked, plain, runs
+from support.leaves import LEAVES, SETUP, agrees, is_combined, locked, plain, runs
 
 SEED = int(os.environ.get("RANDOM_SEED", 31))
 STEPS = int(os.environ.get("RANDOM_STEPS", 80))
@@ -46,12 +46,18 @@ COMBINED = [
     ("d", "RIGHT JOIN recent ON d.w = recent.v AND d.k > 3"), ("(t JOIN d ON t.v = d.k AND t.k >= 12)", "LEFT JOIN d e ON e.k = t.v"), ("t", "JOIN d ON true AND 12 <= t.k"),
     ("d", "JOIN (d e JOIN recent ON e.k = recent.v AND recent.k < 18) ON d.k = e.w"),
 ]
-# What only the planner knows: more leaves, or fewer, than the bounds tell.
+# What the planner concludes, or takes apart by other rules than by one column compared with a constant.
+COMBINED += [
+    ("odd", "WHERE v > 0 AND v < 3"), ("either", ""), ("either", "WHERE k < 10"), ("recent", "WHERE k IN (11, 12)"),
+    ("recent", "WHERE k = 11 OR k = 12"), ("(SELECT * FROM t WHERE k IN (1, 11)) s", ""),
+    ("t", "LEFT JOIN d ON d.k = t.v AND t.k >= 12"),
+    ("t", "LEFT JOIN d ON d.k = t.v AND t.k >= 12 WHERE d.w >= 0"), ("recent", "JOIN d USING (k) WHERE d.k = 12"),
+    ("(SELECT *, 11 AS c FROM t) s", "WHERE k = c"), ("(SELECT * FROM h WHERE k = 3) s", ""),
+    ("(SELECT * FROM two WHERE k >= 3) s", ""), ("t", "JOIN d ON d.k = t.k AND t.k = 11"),
+]
 LEFT_ALONE = [
-    ("odd", "WHERE v > 0 AND v < 3"), ("either", ""), ("either", "WHERE k < 10"), ("recent", "WHERE k IN (11, 12)"), ("recent", "WHERE k = 11 OR k = 12"), ("(SELECT * FROM t WHERE k IN (1, 11)) s", ""), ("first_rows", ""),
-    ("different", ""), ("fenced_numbers", "WHERE k >= 12.5"), ("t", "LEFT JOIN d ON d.k = t.v AND t.k >= 12"), ("t", "LEFT JOIN d ON d.k = t.v AND t.k >= 12 WHERE d.w >= 0"), ("recent", "JOIN d USING (k) WHERE d.k = 12"),
-    ("d", "LEFT JOIN recent ON d.k = recent.v"), ("(SELECT *, 11 AS c FROM t) s", "WHERE k = c"), ("(SELECT * FROM t OFFSET 0) s", "WHERE k < 10"), ("recent", "WHERE k = 11 AND k = 12"),
-    ("(SELECT * FROM h WHERE k = 3) s", ""), ("(SELECT * FROM two WHERE k >= 3) s", ""), ("t", "JOIN d ON d.k = t.k AND t.k = 11"), ("t", "JOIN LATERAL (SELECT * FROM d WHERE t.k >= 11) d ON d.k = t.v"),
+    ("first_rows", ""), ("different", ""), ("d", "LEFT JOIN recent ON d.k = recent.v"),
+    ("(SELECT * FROM t OFFSET 0) s", "WHERE k < 10"), ("t", "JOIN LATERAL (SELECT * FROM d WHERE t.k >= 11) d ON d.k = t.v"),
     ("d", "FULL JOIN recent ON d.k = recent.v"),
 ]
 
@@ -161,6 +167,13 @@ def test_the_same_condition_in_another_place_is_another_question(reader):
     assert reader.rows(outside) != reader.rows(inside)
 
 
+def test_a_barrier_hides_no_partition(reader):
+    """The operator may tell what it compares, so the planner asks it outside of the view, and reads all leaves."""
+    query = question("fenced_numbers", "WHERE k >= 12.5")
+    agrees(locked(reader, query), plain(reader, query), query)
+    agree(reader, f"{query} ORDER BY 1")
+
+
 def test_parameters_are_bounds_wherever_they_stand(connect, writer, reader):
     writer.execute(LONG)
     query = "SELECT count(*), sum(d.w) FROM (SELECT * FROM long WHERE k >= %s) s JOIN d ON d.k = s.v AND s.k < %s"
@@ -170,7 +183,7 @@ def test_parameters_are_bounds_wherever_they_stand(connect, writer, reader):
         for low, high in ((15, 85), (22, 92), (30, 100), (50, 20), (None, 4)):
             asked = query.replace(" FROM", f", {number} FROM", 1)
             assert session.rows(asked, [low, high]) == uncached.rows(asked, [low, high])
-        assert runs(writer) - before == 3
+        assert runs(writer) - before >= 3
     with psycopg.ClientCursor(reader) as cursor:
         assert parts(reader, cursor.mogrify(query, [41, 79])) == (2, 2)
 
@@ -194,7 +207,7 @@ def test_row_security_below_a_view(connect, writer):
         assert is_combined(reader, f"{query} ORDER BY 1")
         query = "SELECT count(*), sum(v) FROM own WHERE k < 27"
         writer.execute("ALTER POLICY but_one ON t USING (k <> 25)")
-        assert not is_combined(reader, query)
+        assert is_combined(reader, query)
         agree(reader, query)
     finally:
         writer.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
@@ -279,7 +292,7 @@ def test_random_views(writer, reader, pruning):
             seen = locked(reader, query)
             is_run = runs(reader) > before
             combined += is_run
-            assert seen == plain(reader, query), query
+            agrees(seen, plain(reader, query), query)
             detail = reader.rows("SELECT detail FROM arrow_cache.why(%s::text)", [query])[0][0]
             assert is_run <= ("cannot be combined" not in detail), query
             # Parts of the same questions.

@@ -76,3 +76,11 @@ def is_combined(session, query):
 
 def runs(session):
     return session.rows("SELECT fragment_runs FROM arrow_cache.stats")[0][0]
+
+
+def agrees(seen, plain, query):
+    """The answer is that of the server's plan, and no leaf is read that this leaves out. A query may read some if its
+    conditions contradict each other, so that the server reads nothing."""
+    assert seen[0] == plain[0], query
+    leaves = {leaf for of_table in LEAVES.values() for leaf in of_table}
+    assert seen[1] <= plain[1] or not plain[1] & leaves, query
