@@ -67,4 +67,4 @@ mod verdict;
 mod volatility;
 pub mod withdrawn_functions;
 
-pub use verdict::{Marked, Planned, Under, Verdict, Versions};
+pub use verdict::{Cacheable, Planned, Under, Verdict, Versions};

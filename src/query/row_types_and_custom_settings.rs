@@ -1,14 +1,15 @@
-//! What some answers rest on besides the relations of their plan: row types (as the relations that define them), relations that bodies of
-//! functions read, and custom settings that the query reads by name. Found in the query tree, carried inside the plan.
-//!
-//! Kept as a list of words in server memory, because it crosses calls that an ERROR may jump over: nothing in it may have a
-//! destructor. Most queries have none and carry a null pointer.
+//! What some answers rest on besides the relations of their plan: row types (as the relations that define them),
+//! relations that bodies of functions read, and custom settings that the query reads by name. Found in the query tree,
+//! carried inside the plan as lists of nodes. Most queries have none.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 
-use crate::pg::lists::integers;
+use crate::pg::error_passing::direct;
+use crate::pg::lists::{nodes, oids};
+use crate::pg::server;
+use crate::pg::tree_making::{list_of, list_of_oids};
 
 /// Longest name of a setting that is kept; names are words of a configuration file.
 pub const LONGEST_NAME: usize = 255;
@@ -20,84 +21,62 @@ pub const MOST_ROW_TYPES: usize = 256;
 /// Relations that define row types, and names of settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Extras {
-    /// NIL, or: number of relations, their OIDs, then of each name its length in bytes and its bytes, four to a word.
-    words: *mut pg_sys::List,
+    /// OIDs.
+    relations: *mut pg_sys::List,
+    /// Nodes of strings.
+    settings: *mut pg_sys::List,
 }
 
 impl Extras {
-    /// Nothing.
-    pub const NONE: Self = Self { words: std::ptr::null_mut() };
-
-    /// Are there none?
+    /// Returns true if there are none.
     pub fn is_none(&self) -> bool {
-        self.words.is_null()
+        self.relations.is_null() && self.settings.is_null()
+    }
+
+    /// Returns true if there are relations among them.
+    pub fn has_relations(&self) -> bool {
+        !self.relations.is_null()
     }
 
     /// Keeps relations and names, in the current memory context.
     pub fn keep(relations: &[u32], names: &[CString]) -> Self {
-        if relations.is_empty() && names.is_empty() {
-            return Self::NONE;
+        // SAFETY: a copy of a text that ends with NUL.
+        let string = |name: &CString| unsafe { pg_sys::makeString(pg_sys::pstrdup(name.as_ptr())) };
+        Self {
+            relations: list_of_oids(relations.iter().map(|relation| pg_sys::Oid::from(*relation))),
+            settings: list_of(names.iter().map(string)),
         }
-        let mut words = vec![relations.len() as u32];
-        words.extend(relations);
-        for name in names {
-            let bytes = name.to_bytes();
-            words.push(bytes.len() as u32);
-            for part in bytes.chunks(4) {
-                let mut word = [0; 4];
-                word[..part.len()].copy_from_slice(part);
-                words.push(u32::from_le_bytes(word));
-            }
-        }
-        Self::from_words(words)
     }
 
-    /// Keeps words that `words` has returned.
-    pub fn from_words(words: impl IntoIterator<Item = u32>) -> Self {
-        let mut list = std::ptr::null_mut();
-        for word in words {
-            // SAFETY: appends to a list of integers, in the current memory context.
-            list = unsafe { pg_sys::lappend_int(list, word.cast_signed()) };
-        }
-        Self { words: list }
-    }
-
-    /// The words to be carried; none if there are no extras.
+    /// A copy in the current memory context. What the server raises jumps over the frame.
     ///
     /// # Safety
     /// The memory context in which the extras were kept must still be there.
-    pub unsafe fn words(&self) -> impl Iterator<Item = u32> {
-        // SAFETY: a list of integers, in a context that is still there.
-        unsafe { integers(self.words) }.map(i32::cast_unsigned)
+    pub unsafe fn copied(&self) -> Self {
+        // SAFETY: lists of OIDs and nodes, in a context that is still there.
+        unsafe {
+            Self {
+                relations: direct!(server::copyObjectImpl(self.relations.cast())).cast(),
+                settings: direct!(server::copyObjectImpl(self.settings.cast())).cast(),
+            }
+        }
     }
 
     /// The relations that define row types of the query.
     ///
     /// # Safety
-    /// As `words`.
+    /// As `copied`.
     pub unsafe fn relations(&self) -> Vec<u32> {
-        // SAFETY: the context of the words is still there.
-        let mut words = unsafe { self.words() };
-        let count = words.next().unwrap_or(0);
-        words.take(count as usize).collect()
+        // SAFETY: a list of OIDs, in a context that is still there.
+        unsafe { oids(self.relations) }.map(pg_sys::Oid::to_u32).collect()
     }
 
     /// The names of the custom settings that the query reads.
     ///
     /// # Safety
-    /// As `words`.
+    /// As `copied`.
     pub unsafe fn settings(&self) -> Vec<CString> {
-        // SAFETY: the context of the words is still there.
-        let mut words = unsafe { self.words() };
-        let relations = words.next().unwrap_or(0);
-        let mut words = words.skip(relations as usize);
-        let mut names = Vec::new();
-        while let Some(length) = words.next() {
-            let length = length as usize;
-            let mut bytes: Vec<u8> = words.by_ref().take(length.div_ceil(4)).flat_map(u32::to_le_bytes).collect();
-            bytes.truncate(length);
-            names.push(CString::new(bytes).unwrap_or_default());
-        }
-        names
+        // SAFETY: a list of strings that end with NUL, in a context that is still there.
+        unsafe { nodes::<pg_sys::String>(self.settings).map(|name| CStr::from_ptr((*name).sval).to_owned()).collect() }
     }
 }

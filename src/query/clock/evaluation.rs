@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum, Oid};
 
-use super::carried::{Carried, ClockTrees, Facts};
+use super::carried::{Carried, ClockTrees};
 use super::expression::{Pace, closed, closed_by, given, type_of};
 use super::leaf::{Leaf, Moment};
 use super::noted::MOST;
@@ -257,7 +257,7 @@ unsafe fn written_ones(results: &mut Results, count: usize) -> &mut [Computed] {
 unsafe fn computed<'r>(clock: &Clock<'_>, must_settle: bool, results: &'r mut Results) -> Option<&'r [Computed]> {
     // SAFETY: the caller's promise.
     unsafe {
-        let has_params = clock.trees.entries().flatten().any(|one| one.facts().has_params);
+        let has_params = clock.trees.entries().iter().any(|one| one.has_params);
         let trees = match clock.params {
             None if has_params => clock.trees.without_params(),
             Some(params) if has_params && params.paramFetch.is_some() => return None,
@@ -269,7 +269,7 @@ unsafe fn computed<'r>(clock: &Clock<'_>, must_settle: bool, results: &'r mut Re
         let count = caught(|| run(&clock, place)).flatten()?;
         let values = written_ones(results, count);
         for (one, entry) in values.iter_mut().zip(trees.entries()).filter(|_| must_settle) {
-            if keeps_its_value(&entry?, &one.value, clock.params) {
+            if keeps_its_value(entry, &one.value, clock.params) {
                 one.split = None;
             } else if one.split.is_none() {
                 return None;
@@ -289,9 +289,7 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
     let mut count = 0;
     // SAFETY: the caller's promise.
     for entry in unsafe { clock.trees.entries() } {
-        let entry = entry?;
-        let Facts { asks_for_message, split, .. } = entry.facts();
-        if *asks_for_message && !clock.one_message {
+        if entry.asks_for_message && !clock.one_message {
             return None;
         }
         // SAFETY: the caller's promise.
@@ -307,7 +305,7 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
         // SAFETY: the caller's promise.
         unsafe {
             let value = value_of(entry.expression()?, clock.params, || entry.prepared())?;
-            (*results).get_mut(count)?.write(Computed { value, split: *split, by, fixed });
+            (*results).get_mut(count)?.write(Computed { value, split: entry.split, by, fixed });
         }
         count += 1;
     }
@@ -339,13 +337,9 @@ unsafe fn value_of(
 ///
 /// # Safety
 /// The expression must be in memory, and the value one of it.
-unsafe fn keeps_its_value(
-    entry: &Carried<'_>,
-    value: &Value,
-    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-) -> bool {
+unsafe fn keeps_its_value(entry: &Carried, value: &Value, params: Option<Tree<'_, pg_sys::ParamListInfoData>>) -> bool {
     let Some(expression) = entry.expression() else { return false };
-    let pace = match entry.facts().pace {
+    let pace = match entry.pace {
         Pace::Unknown => closed_by(expression, params).map_or(Pace::Moving, |found| found.pace),
         known => known,
     };

@@ -7,38 +7,34 @@ use std::rc::Rc;
 use arrow_cache_core::{CacheKey, Reason, SnapshotView};
 use pgrx::pg_sys;
 
-use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::fingerprint::Fingerprint;
 use super::question::Question;
 use super::row_bounds::RowBounds;
-use super::{execute_rights, kept_templates, portal, quick_statements, snapshot, timing};
+use super::rules::{self, StartedUnder, UNKNOWN_CATALOGS};
+use super::{execute_rights, kept_templates, quick_statements, timing};
 use crate::arrow::column::Column;
-use crate::invalidation::own_writes;
+use crate::invalidation::own_writes::has_transaction_id;
 use crate::pg::error_passing::keeping;
 use crate::pg::{backend, compat};
-use crate::query::clock::{Clock, ClockTrees};
+use crate::query::clock::Clock;
 use crate::query::eligibility::QueryTraits;
-use crate::query::hashes::{EnvironmentHash, FactsHash, FormId, SettingsHash, TreeHash};
+use crate::query::hashes::{FormId, SettingsHash, TreeHash};
 use crate::query::key::{self, Asked, HashedText, Keyed};
 use crate::query::rights_at_start::may_depend_on_time;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::Text;
-use crate::query::{Marked, Planned, Versions, environment, name_resolution, plan_marker, relations};
+use crate::query::{Cacheable, Planned, Verdict, Versions, environment, name_resolution, plan_marker, relations};
 use crate::serve::Template;
 use crate::shmem::SharedStore;
 
 /// A question that may have an answer.
-pub struct Description<'q> {
-    /// The traits of the query.
-    pub traits: QueryTraits,
-    /// Its form.
-    pub form: FormId,
-    /// The facts of its plan.
-    pub facts: FactsHash,
-    /// What was current when it was planned.
-    pub planned: Planned,
+pub struct Statement<'q> {
+    /// What its plan says about its query.
+    pub cacheable: Cacheable,
     /// The definitions that are current now.
     pub current: Versions,
+    /// Under what it is started.
+    pub started: StartedUnder,
     /// The terms on which its answer is taken and stored.
     pub terms: StatementTerms,
     /// By what its speed is remembered.
@@ -49,10 +45,6 @@ pub struct Description<'q> {
     pub template: Option<Rc<Template>>,
     /// The relations that its answer rests on, ascending. Those of its own plan: another of its form may read other partitions.
     pub relations: Vec<u32>,
-    /// The settings that it runs under.
-    pub environment: EnvironmentHash,
-    /// The custom settings among them.
-    pub settings: Vec<CString>,
     /// Its normalized text.
     pub text: Rc<[u8]>,
     /// The key of its answer.
@@ -71,7 +63,7 @@ fn check_speed(question: &Question<'_>, form: FormId) -> Result<(), Reason> {
     let fingerprint = question.fingerprint(Fingerprint::of_form(form));
     if question.may_be_skipped()
         && quick_statements::skips_lookup(fingerprint)
-        && !StatementTerms::of(question.own_text())?.insisted
+        && !StatementTerms::of(question.own_text)?.insisted
     {
         timing::time_run(Some(fingerprint));
         return Err(Reason::TooQuick);
@@ -79,40 +71,39 @@ fn check_speed(question: &Question<'_>, form: FormId) -> Result<(), Reason> {
     Ok(())
 }
 
-/// What the plan says about a query that is worth a lookup: traits, tree, form, facts, how it was planned, and whether it asks for the time.
+/// What the plan says about a query that is worth a lookup.
 ///
 /// # Errors
 /// The reason to bypass.
 #[inline]
-fn verdict_of(
-    store: &SharedStore,
-    question: &Question<'_>,
-) -> Result<(QueryTraits, TreeHash, FormId, FactsHash, Planned, bool), Reason> {
-    match plan_marker::read(question.plan()) {
-        Marked::Cacheable { traits, tree, form, facts, planned, asks_for_time } => {
-            check_speed(question, form)?;
-            Ok((traits, tree, form, facts, planned, asks_for_time))
+fn verdict_of(store: &SharedStore, question: &Question<'_>) -> Result<Cacheable, Reason> {
+    match plan_marker::read(question.plan) {
+        Verdict::Cacheable(cacheable) => {
+            check_speed(question, cacheable.form)?;
+            Ok(cacheable)
         }
-        Marked::Bypass(reason) => Err(reason),
-        Marked::Unchecked(form) => Err(pass_unchecked(store, form.map(Fingerprint::of_form))),
+        Verdict::Bypass(reason) => Err(reason),
+        // It gives way when it is started, so that nobody asks about it.
+        Verdict::StandsFor(_) => Err(Reason::NotAnalyzed),
+        Verdict::Unchecked(form) => Err(pass_unchecked(store, question, form.map(Fingerprint::of_form))),
     }
 }
 
 /// Passes on a statement whose plan was not checked. If it is not known to be too quick, its next plan is checked, and
 /// looked up. Returns why it is bypassed.
-fn pass_unchecked(store: &SharedStore, form: Option<Fingerprint>) -> Reason {
+fn pass_unchecked(store: &SharedStore, question: &Question<'_>, form: Option<Fingerprint>) -> Reason {
     timing::time_run(form);
     let Some(form) = form else {
         // A new plan might need rights that the one which was made while the cache was off does not.
-        if !execute_rights::may_lack(definition_versions::current(store).ddl) {
-            portal::ask_for_new_plan();
+        if !execute_rights::may_lack(rules::definitions(store).ddl) {
+            plan_marker::ask_for_new_plan(question.plan);
         }
         return Reason::NotAnalyzed;
     };
     if quick_statements::will_skip_lookup(form) {
         quick_statements::count_skipped(form);
     } else {
-        portal::ask_for_new_plan();
+        plan_marker::ask_for_new_plan(question.plan);
     }
     Reason::TooQuick
 }
@@ -124,17 +115,17 @@ fn pass_unchecked(store: &SharedStore, form: Option<Fingerprint>) -> Reason {
 /// # Errors
 /// The reason to bypass.
 #[inline]
-pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Description<'q>, Reason> {
-    let (traits, tree, form, facts, planned, asks_for_time) = verdict_of(store, question)?;
-    let own_text = question.own_text();
-    let terms = StatementTerms::of(own_text)?;
+pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Statement<'q>, Reason> {
+    let cacheable = verdict_of(store, question)?;
+    let Cacheable { traits, form, facts, planned, clock: trees, .. } = cacheable;
+    let terms = StatementTerms::of(question.own_text)?;
     let fingerprint = question.fingerprint(Fingerprint::of_form(form));
     lock_bodies(&traits)?;
-    let snapshot = snapshot::view(store, question.snapshot())?;
-    let current = definition_versions::current(store);
+    let snapshot = rules::snapshot(store, question.snapshot)?;
+    let current = rules::definitions(store);
     let template = kept_templates::find(form, planned.versions, facts).filter(|_| current == planned.versions);
-    // SAFETY: the extras were just read, into the current memory context.
-    let relations = relations::of_plan(question.plan(), unsafe { traits.extras.relations() });
+    // SAFETY: the plan that carries the extras is that of the question.
+    let relations = relations::of_plan(question.plan, unsafe { traits.extras.relations() });
     check_session(&traits, &relations)?;
     let settings = settings_read(&traits);
     let now = environment::settings(store.seed());
@@ -144,17 +135,17 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
     check_role(&traits, made_as_now)?;
     let is_old = current.ddl != planned.versions.ddl || !made_as_now;
     let old_plan = is_old.then_some(planned.plan);
-    let tree = tree_of(store, tree, &traits, current)?;
+    let tree = tree_of(store, cacheable.tree, &traits, current)?;
     let asked = Asked { tree, old_plan, environment };
-    let text = hashed_text(store, question, own_text, template.as_deref(), planned.plan)?;
-    let trees = if asks_for_time { plan_marker::read_clock(question.plan()) } else { ClockTrees::NONE };
-    let bounds = question
-        .snapshot()
-        .map(|data| RowBounds::new(store, data, &snapshot, question.effort()).of_plan(question.plan()));
+    // SAFETY: a C string that stays as long as the question.
+    let other_text = question.other_text.map(|text| unsafe { Text::of(text.as_ptr(), 0, 0) });
+    let text = HashedText::of(other_text.unwrap_or(question.own_text), store.seed())?;
+    let bounds =
+        question.snapshot.map(|data| RowBounds::new(store, data, &snapshot, question.effort).of_plan(question.plan));
     let sight = bounds.as_ref().map(|bounds| bounds.sight(Some(&relations)));
-    let mut clock = Clock { trees, params: question.params(), one_message: question.runs_in_one_message(), sight };
+    let mut clock = Clock { trees, params: question.params, one_message: question.runs_in_one_message(), sight };
     // At two times with the same canonical bound, the plan may ask for other rights.
-    if clock.splits() && may_depend_on_time(question.plan(), &traits, || execute_rights::may_lack(current.ddl)) {
+    if clock.splits() && may_depend_on_time(question.plan, &traits, || execute_rights::may_lack(current.ddl)) {
         clock.sight = None;
     }
     let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed())?;
@@ -162,23 +153,20 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Desc
         Some(template) => Rc::clone(template.columns()),
         None => question.columns()?.into(),
     };
-    let text = text.bytes;
-    Ok(Description {
-        traits,
-        form,
-        facts,
-        planned,
+    let started = StartedUnder::with(environment, settings, &traits, current.catalogs);
+    let (text, has_bounds) = (text.bytes, times.has_bounds);
+    Ok(Statement {
+        cacheable,
         current,
+        started,
         terms,
         fingerprint,
         snapshot,
         template,
         relations,
-        environment,
-        settings,
         text,
         key,
-        has_bounds: times.has_bounds,
+        has_bounds,
         columns,
     })
 }
@@ -231,9 +219,9 @@ fn check_session(traits: &QueryTraits, relations: &[u32]) -> Result<(), Reason> 
     if traits.may_garble_text() {
         return Err(Reason::TextEncoding);
     }
-    own_writes::check_own_writes(relations)?;
+    rules::check_own_writes(relations)?;
     // Nobody knows yet what functions that are declared pure are going to read.
-    if traits.calls_declared() && own_writes::has_transaction_id() { Err(Reason::OwnWrites) } else { Ok(()) }
+    if traits.calls_declared() && has_transaction_id() { Err(Reason::OwnWrites) } else { Ok(()) }
 }
 
 /// May a plan be answered for that was made under other settings, or as another role, than the present ones? Not if it calls functions whose
@@ -277,7 +265,7 @@ fn check_age(
     // where the kept plan has the result. About functions of users the server tells its plans itself.
     let ask_for_new_plan = || {
         if made_as_now && !execute_rights::may_lack(current.ddl) {
-            portal::ask_for_new_plan();
+            plan_marker::ask_for_new_plan(question.plan);
         }
     };
     let planned = planned.versions;
@@ -290,7 +278,7 @@ fn check_age(
         ask_for_new_plan();
         return Err(Reason::OldPlan);
     }
-    if current.catalogs != planned.catalogs && !relations::are_of_plan(relations, question.plan()) {
+    if current.catalogs != planned.catalogs && !relations::are_of_plan(relations, question.plan) {
         // What the query's row types contain was asked when the plan was made.
         return Err(Reason::OldPlan);
     }
@@ -305,22 +293,4 @@ fn check_age(
         return Err(Reason::OldPlan);
     }
     Ok(())
-}
-
-/// The normalized text of the question. The template remembers that of a plan that is kept, since such a plan belongs to one text.
-#[inline]
-fn hashed_text(
-    store: &SharedStore,
-    question: &Question<'_>,
-    own: Text,
-    template: Option<&Template>,
-    plan: u64,
-) -> Result<HashedText, Reason> {
-    let keeper = template.filter(|_| question.other_text().is_none() && portal::is_bound());
-    if let Some(text) = keeper.and_then(|template| template.text_of(plan)) {
-        return Ok(text);
-    }
-    let text = HashedText::of(question.other_text().unwrap_or(own), store.seed())?;
-    keeper.inspect(|template| template.remember_text(plan, &text));
-    Ok(text)
 }
