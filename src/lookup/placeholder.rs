@@ -95,7 +95,7 @@ pub fn make(
     let terms = StatementTerms::of(call.own_text()).ok()?;
     let text = HashedText::of(call.own_text(), store.seed()).ok()?;
     let environment = environment::hash(store.seed(), &[]).ok()?;
-    let asked = Asked { tree, old_plan: None, environment };
+    let asked = Asked { tree, plan_made_otherwise: None, environment };
     // What the planner is given for a Bind is read at its Execute.
     let trees = clock;
     let planning = if trees.is_none() { None } else { rules::snapshot_of_planning(store) };

@@ -131,12 +131,10 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
     let now = environment::settings(store.seed());
     let environment = environment::hash_under(store.seed(), now, &settings)?;
     let made_as_now = is_made_as_now(&traits, &planned, now, current);
-    check_age(question, &traits, &relations, planned, made_as_now, current)?;
+    check_age(question, &cacheable, &relations, made_as_now, current)?;
     check_role(&traits, made_as_now)?;
-    let is_old = current.ddl != planned.versions.ddl || !made_as_now;
-    let old_plan = is_old.then_some(planned.plan);
     let tree = tree_of(store, cacheable.tree, &traits, current)?;
-    let asked = Asked { tree, old_plan, environment };
+    let asked = Asked { tree, plan_made_otherwise: (!made_as_now).then_some(planned.plan), environment };
     // SAFETY: a C string that stays as long as the question.
     let other_text = question.other_text.map(|text| unsafe { Text::of(text.as_ptr(), 0, 0) });
     let text = HashedText::of(other_text.unwrap_or(question.own_text), store.seed())?;
@@ -249,48 +247,25 @@ fn tree_of(store: &SharedStore, tree: TreeHash, traits: &QueryTraits, current: V
     Ok(tree.under_definitions(current.catalogs, resolution))
 }
 
-/// May the plan be answered for, though definitions have changed since it was made?
+/// May the plan be answered for, though definitions have changed since it was made? What it calls may be something else
+/// by now, and nobody has checked that; the server plans anew for some of these changes only. So it is asked to.
 ///
 /// # Errors
 /// `OldPlan`.
 fn check_age(
     question: &Question<'_>,
-    traits: &QueryTraits,
+    Cacheable { traits, planned, .. }: &Cacheable,
     relations: &[u32],
-    planned: Planned,
     made_as_now: bool,
     current: Versions,
 ) -> Result<(), Reason> {
-    // Planning computes calls of constants. It might raise an error as another role, or of one that may not execute a built-in function any more,
-    // where the kept plan has the result. About functions of users the server tells its plans itself.
-    let ask_for_new_plan = || {
-        if made_as_now && !execute_rights::may_lack(current.ddl) {
-            plan_marker::ask_for_new_plan(question.plan);
-        }
-    };
     let planned = planned.versions;
-    if planned.catalogs == UNKNOWN_CATALOGS {
-        ask_for_new_plan();
+    let has_moved = if traits.resolves_names() { current != planned } else { current.ddl != planned.ddl };
+    // As another role, planning might raise an error where the kept plan has the result of a call.
+    if made_as_now && (has_moved || planned.catalogs == UNKNOWN_CATALOGS) {
+        plan_marker::ask_for_new_plan(question.plan);
     }
-    let bodies_moved = if traits.resolves_names() { current != planned } else { current.ddl != planned.ddl };
-    if traits.bodies.is_some() && bodies_moved {
-        // The server may run bodies as they are by now, and nobody has checked those.
-        ask_for_new_plan();
-        return Err(Reason::OldPlan);
-    }
-    if current.catalogs != planned.catalogs && !relations::are_of_plan(relations, question.plan) {
-        // What the query's row types contain was asked when the plan was made.
-        return Err(Reason::OldPlan);
-    }
-    if traits.trusts && current.ddl != planned.ddl {
-        // Other extensions may be trusted by now.
-        ask_for_new_plan();
-        return Err(Reason::OldPlan);
-    }
-    if traits.aggregates && current.ddl != planned.ddl {
-        // Their parts may be others by now, and nobody has checked those.
-        ask_for_new_plan();
-        return Err(Reason::OldPlan);
-    }
-    Ok(())
+    // What the query's row types contain was asked when the plan was made.
+    let may_have_others = current.catalogs != planned.catalogs && !relations::are_of_plan(relations, question.plan);
+    if has_moved || may_have_others { Err(Reason::OldPlan) } else { Ok(()) }
 }

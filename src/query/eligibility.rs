@@ -52,9 +52,6 @@ pub struct QueryTraits {
     pub may_drop_relations: bool,
     /// It has set operations.
     pub unites: bool,
-    /// It calls aggregates, whose parts the server finds anew at each execution; or it converts enums to JSON, and the server looks for
-    /// casts of them at each execution.
-    pub aggregates: bool,
     /// How many clock expressions it has (`clock`).
     pub clocks: usize,
     /// Executing it may garble text if the client has another encoding than the database.
@@ -139,7 +136,6 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             is_limited: repeatability::is_limited(query),
             may_drop_relations: checker.has_sublinks,
             unites: checker.unites,
-            aggregates: checker.aggregates || (checker.converts_to_json && checker.types.enums),
             clocks: checker.clocks,
             receives_text: checker.receives_text,
             bodies,

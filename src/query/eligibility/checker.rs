@@ -57,8 +57,6 @@ pub(super) struct EligibilityChecker {
     pub(super) has_sublinks: bool,
     /// A set operation was met.
     pub(super) unites: bool,
-    /// An aggregate was met.
-    pub(super) aggregates: bool,
     /// A collation was met that can be dropped: no lock protects it until the server uses it.
     pub(super) collates_by_name: bool,
     /// The types met.
@@ -105,7 +103,6 @@ impl EligibilityChecker {
             has_sublinks: false,
             collates_by_name: false,
             unites: false,
-            aggregates: false,
             types: TypeFacts::NONE,
             settings: Vec::new(),
             clock: ClockPlace::Outside,
