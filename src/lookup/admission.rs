@@ -1,7 +1,7 @@
 //! Is an answer worth storing, apart from its speed (`quick_statements`)? Asked before it is executed, and while it is:
-//! some first runs give their rows about as fast as these can be stored (plain scans, whose answer saves little), and are
-//! stored when the same is asked again. The rule for these is in core (`storing_time`), and so is what is known of keys
-//! (`key_records`). Decides only what is stored, never an answer.
+//! some first runs give their rows about as fast as these can be stored (plain scans, whose answer saves little), and
+//! are stored when the same is asked again. The rule for these is in core (`storing_time`), and so is what is known of
+//! keys (`key_records`). Decides only what is stored, never an answer.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::query::statement_terms::StatementTerms;
 use crate::settings;
 use crate::shmem::{self, SharedStore};
 
-/// Why the answer under this key will not be stored, for other reasons than its plan. Counts a run, unless the statement is `only_asked`
-/// about.
+/// Why the answer under this key will not be stored, for other reasons than its plan. Counts a run, unless the
+/// statement is `only_asked` about.
 pub fn refusal(store: &SharedStore, key: CacheKey, terms: StatementTerms, only_asked: bool) -> Option<Reason> {
     if !settings::populate() {
         return Some(Reason::PopulateOff);
@@ -38,7 +38,8 @@ pub fn refusal(store: &SharedStore, key: CacheKey, terms: StatementTerms, only_a
     store.skips_barren(key, backend::now()).then_some(Reason::NeverHit)
 }
 
-/// Bytes of rows after which a run is judged for the first time; then at the end of each batch. A smaller answer is stored.
+/// Bytes of rows after which a run is judged for the first time; then at the end of each batch. A smaller answer is
+/// stored.
 const FIRST_BYTES: usize = 64 * 1024;
 
 /// The judgement of one run that is being stored.

@@ -1,13 +1,13 @@
-//! What a lookup comes to: a hit, or a miss with all that is needed to store the answer. What is counted and logged when that is
-//! known. Plain values; the counters are those that all backends share.
+//! What a lookup comes to: a hit, or a miss with all that is needed to store the answer. What is counted and logged
+//! when that is known. Plain values; the counters are those that all backends share.
 
 use std::rc::Rc;
 
 use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
 use pgrx::pg_sys;
 
-use super::fingerprint::Fingerprint;
 use super::held_claims::Lead;
+use super::quick_statements::Fingerprint;
 use super::rules::StartedUnder;
 use crate::arrow::column::Column;
 use crate::pg::compat;

@@ -1,13 +1,13 @@
-//! A statement as far as the cache is concerned: its plan, with the verdict in it, and what it runs with. Whoever makes a question
-//! vouches for its parts (`QueryDesc`, `Tree`), so they are read without vouching again. A plain value.
+//! A statement as far as the cache is concerned: its plan, with the verdict in it, and what it runs with. Whoever makes
+//! a question vouches for its parts (`QueryDesc`, `Tree`), so they are read without vouching again. A plain value.
 
 use std::ffi::{CStr, c_char};
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::fingerprint::Fingerprint;
 use super::portal;
+use super::quick_statements::Fingerprint;
 use super::row_bounds::Effort;
 use crate::arrow::column::{self, Column, Records};
 use crate::pg::query_desc::QueryDesc;
@@ -90,22 +90,26 @@ impl<'q> Question<'q> {
         }
     }
 
-    /// Is it started, and are its rows read, within one message of the client? A bound portal is started by one and read by another.
+    /// Is it started, and are its rows read, within one message of the client? A bound portal is started by one and
+    /// read by another.
     pub fn runs_in_one_message(&self) -> bool {
         !self.stays_open && !portal::may_be_read_later() && (!portal::is_bound() || session::executing_prepared())
     }
 
-    /// Is it to be left alone if such statements are too quick? One that was planned for this execution was asked about then.
+    /// Is it to be left alone if such statements are too quick? One that was planned for this execution was asked about
+    /// then.
     pub fn may_be_skipped(&self) -> bool {
         self.started_by_client && self.planned_as.is_none()
     }
 
-    /// By what its speed is remembered: the fingerprint of its text, if it was planned for this execution; else `form` stands in.
+    /// By what its speed is remembered: the fingerprint of its text, if it was planned for this execution; else `form`
+    /// stands in.
     pub fn fingerprint(&self, form: Fingerprint) -> Fingerprint {
         self.planned_as.unwrap_or(form)
     }
 
-    /// Does the text that a query is part of begin with its own, and that with the word SELECT? Then no hint stands before it.
+    /// Does the text that a query is part of begin with its own, and that with the word SELECT? Then no hint stands
+    /// before it.
     #[inline]
     pub fn begins_with_select(desc: QueryDesc<'_>) -> bool {
         let plan = desc.plan();

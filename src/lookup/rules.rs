@@ -69,8 +69,8 @@ pub fn snapshot<'s>(
     let snapshot = snapshot.filter(usable).filter(complete).ok_or(Reason::Snapshot)?;
     let next = compat::next_full_transaction_id();
     store.versions().ensure_floor(next);
-    // In recovery all running ids stand in `subxip`, sub-transactions among them. An id at the top stays there until its end, also when the
-    // server has lost sight of sub-transactions (`suboverflowed`).
+    // In recovery all running ids stand in `subxip`, sub-transactions among them. An id at the top stays there until
+    // its end, also when the server has lost sight of sub-transactions (`suboverflowed`).
     let (ids, count) =
         if in_recovery { (snapshot.subxip, snapshot.subxcnt.unsigned_abs()) } else { (snapshot.xip, snapshot.xcnt) };
     let running: &[u32] = if count == 0 {
@@ -101,10 +101,11 @@ pub fn definitions(store: &SharedStore) -> Versions {
     Versions { catalogs, ddl: ddl.wrapping_add(trusted_extensions::fingerprint()) }
 }
 
-/// R2. Has everybody who has moved a version that this session can have read by now sent the invalidations and moved it for the last time?
+/// R2. Has everybody who has moved a version that this session can have read by now sent the invalidations and moved it
+/// for the last time?
 ///
-/// If not, what is found out at this moment may be what was true before the change, and the versions may stay the same until the session
-/// hears of the change.
+/// If not, what is found out at this moment may be what was true before the change, and the versions may stay the same
+/// until the session hears of the change.
 pub fn are_settled() -> bool {
     let Some(store) = shmem::store() else { return true };
     let (versions, definers) = (store.versions(), store.definers());
@@ -125,7 +126,8 @@ pub enum Stored {
 /// are of no use to anybody are retired.
 ///
 /// # Errors
-/// The reason to bypass: the entry answers another statement, or a writer that the snapshot does not see may have changed the answer.
+/// The reason to bypass: the entry answers another statement, or a writer that the snapshot does not see may have
+/// changed the answer.
 #[inline]
 pub fn find_entry(
     store: &SharedStore,
@@ -174,15 +176,16 @@ fn holds(store: &SharedStore, pin: &Pin, snapshot: &SnapshotView<'_>, terms: Sta
         return Ok(false);
     }
     if terms.max_stale_micros().is_some() {
-        // The message arrived before the slots were read, so the answer was right then or later, whenever the snapshot was taken.
+        // The message arrived before the slots were read, so the answer was right then or later, whenever the snapshot
+        // was taken.
         store.renew(pin, backend::statement_start());
         store.keep_outdated(pin);
     }
     Ok(is_young_enough(store, pin, terms))
 }
 
-/// Returns true if `find_entry` will find that nothing that the entry rests on has changed, and that it is not too old for these terms, as
-/// far as that is known before there is a snapshot.
+/// Returns true if `find_entry` will find that nothing that the entry rests on has changed, and that it is not too old
+/// for these terms, as far as that is known before there is a snapshot.
 pub fn is_promising(store: &SharedStore, pin: &Pin, terms: StatementTerms) -> bool {
     store.is_current(pin) && !has_expired(store, pin) && is_young_enough(store, pin, terms)
 }
@@ -198,8 +201,9 @@ fn is_young_enough(store: &SharedStore, pin: &Pin, terms: StatementTerms) -> boo
 
 /// R4. The dependencies of an answer computed now, with the versions that this snapshot sees whole.
 ///
-/// Whether somebody is changing what they stand for is asked when the snapshot was taken, and before the version of the catalogs is compared
-/// with that of the plan. If nobody is, whoever has changed a definition, as the snapshot sees, has moved that version for the last time.
+/// Whether somebody is changing what they stand for is asked when the snapshot was taken, and before the version of the
+/// catalogs is compared with that of the plan. If nobody is, whoever has changed a definition, as the snapshot sees,
+/// has moved that version for the last time.
 ///
 /// # Errors
 /// The reason to bypass when the snapshot does not see one of them whole, or when one is being redefined.
@@ -244,8 +248,8 @@ pub fn dependencies(
     Ok(dependencies)
 }
 
-/// The number of the file by which replay knows a relation; `None` for one that has no rows of its own. A new file comes with a new
-/// definition, so this is asked when the version of the definition has been read.
+/// The number of the file by which replay knows a relation; `None` for one that has no rows of its own. A new file
+/// comes with a new definition, so this is asked when the version of the definition has been read.
 ///
 /// # Errors
 /// Replay does not tell of changes of the relation, or the relation has gone.
@@ -264,8 +268,8 @@ fn file_number(relation: u32) -> Result<Option<u32>, Reason> {
 
 /// R5. Does the plan still mean what its key says? `seen` are the versions by which the key was made.
 ///
-/// To be asked after `dependencies`, which says why. A plan older than the last DDL may be good, too: PostgreSQL says so itself, as far as it follows
-/// definitions, once it has heard of that DDL.
+/// To be asked after `dependencies`, which says why. A plan older than the last DDL may be good, too: PostgreSQL says
+/// so itself, as far as it follows definitions, once it has heard of that DDL.
 pub fn is_plan_current(store: &SharedStore, planned: &Planned, seen: Versions) -> bool {
     let current = definitions(store);
     current.ddl == seen.ddl

@@ -1,5 +1,5 @@
-//! What a question asks: all that can be said of it before the store is asked. What can be asked only when the statement starts is
-//! asked here: snapshot, isolation, own writes, parameters, settings. Keeps nothing.
+//! What a question asks: all that can be said of it before the store is asked. What can be asked only when the
+//! statement starts is asked here: snapshot, isolation, own writes, parameters, settings. Keeps nothing.
 
 use std::ffi::CString;
 use std::rc::Rc;
@@ -7,8 +7,8 @@ use std::rc::Rc;
 use arrow_cache_core::{CacheKey, Reason, SnapshotView};
 use pgrx::pg_sys;
 
-use super::fingerprint::Fingerprint;
 use super::question::Question;
+use super::quick_statements::Fingerprint;
 use super::row_bounds::RowBounds;
 use super::rules::{self, StartedUnder, UNKNOWN_CATALOGS};
 use super::{execute_rights, kept_templates, quick_statements, timing};
@@ -43,7 +43,8 @@ pub struct Statement<'q> {
     pub snapshot: SnapshotView<'q>,
     /// The template for its plan, if there is one.
     pub template: Option<Rc<Template>>,
-    /// The relations that its answer rests on, ascending. Those of its own plan: another of its form may read other partitions.
+    /// The relations that its answer rests on, ascending. Those of its own plan: another of its form may read other
+    /// partitions.
     pub relations: Vec<u32>,
     /// Its normalized text.
     pub text: Rc<[u8]>,
@@ -222,8 +223,9 @@ fn check_session(traits: &QueryTraits, relations: &[u32]) -> Result<(), Reason> 
     if traits.calls_declared() && has_transaction_id() { Err(Reason::OwnWrites) } else { Ok(()) }
 }
 
-/// May a plan be answered for that was made under other settings, or as another role, than the present ones? Not if it calls functions whose
-/// bodies are queries. The server rewrites these when it runs them: for the present role, by its policies, and those were not checked.
+/// May a plan be answered for that was made under other settings, or as another role, than the present ones? Not if it
+/// calls functions whose bodies are queries. The server rewrites these when it runs them: for the present role, by its
+/// policies, and those were not checked.
 ///
 /// # Errors
 /// `OldPlan`.
@@ -234,8 +236,8 @@ fn check_role(traits: &QueryTraits, made_as_now: bool) -> Result<(), Reason> {
     Err(Reason::OldPlan)
 }
 
-/// The hash of a query's tree; together with all that decides on what functions that are declared pure read: the names in their queries stand for
-/// something that nobody sees before they run.
+/// The hash of a query's tree; together with all that decides on what functions that are declared pure read: the names
+/// in their queries stand for something that nobody sees before they run.
 ///
 /// # Errors
 /// `OutOfMemory`.

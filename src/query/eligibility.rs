@@ -22,9 +22,9 @@ mod walk;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use super::extras::Extras;
 use super::ordering::{self, OrderedPrefix};
 use super::repeatability;
-use super::row_types_and_custom_settings::Extras;
 use super::trusted_extensions;
 use crate::pg::encoding;
 use crate::pg::tree::Tree;

@@ -1,6 +1,6 @@
 //! What an answer depends on that must not change between the start of its statement and the reading of its rows:
-//! settings, and definitions that no lock protects (labels of enums, text search). Asked again before a stored answer is
-//! read, before rows are stored, and before they are compared. Belongs to one statement of this backend.
+//! settings, and definitions that no lock protects (labels of enums, text search). Asked again before a stored answer
+//! is read, before rows are stored, and before they are compared. Belongs to one statement of this backend.
 
 use std::ffi::CString;
 

@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use super::met_bodies::MetBodies;
 use crate::pg::backend;
 use crate::pg::tree::Tree;
-use crate::query::row_types_and_custom_settings::MOST_ROW_TYPES;
+use crate::query::extras::MOST_ROW_TYPES;
 use crate::query::types::{Nature, TypeFacts};
 
 /// A function that is to blame for a refusal.

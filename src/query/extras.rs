@@ -13,7 +13,8 @@ use crate::pg::tree_making::{list_of, list_of_oids};
 
 /// Longest name of a setting that is kept; names are words of a configuration file.
 pub const LONGEST_NAME: usize = 255;
-/// Most settings of one query that are kept. Nobody is known to read more. These few names are copied without asking for memory.
+/// Most settings of one query that are kept. Nobody is known to read more. These few names are copied without asking
+/// for memory.
 pub const MOST_SETTINGS: usize = 32;
 /// Most relations that define row types of one query, which are copied without asking for memory, too.
 pub const MOST_ROW_TYPES: usize = 256;
