@@ -254,7 +254,7 @@ pub fn params_of_part(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<u32> {
 
 /// The list of items for a plan of the clock-free part alone, in the current memory context. The plan must outlive it.
 pub fn items_of_part(plan: Tree<'_, pg_sys::PlannedStmt>) -> *mut pg_sys::List {
-    of(plan).and_then(|marker| Marker::of(marker.verdict).into_list()).unwrap_or(std::ptr::null_mut())
+    of(plan).and_then(|marker| Marker { part: None, ..*marker }.into_list()).unwrap_or(std::ptr::null_mut())
 }
 
 /// Returns true if the plan of a SELECT reads nothing, as can be told without a verdict. Such a plan gets none: some
