@@ -4,6 +4,7 @@ use std::ffi::c_int;
 
 use pgrx::pg_sys;
 
+use super::planner::plan_anew;
 use super::previous::{PREVIOUS, active};
 use crate::invalidation::targets;
 use crate::lookup::{self, Call, Pending};
@@ -11,7 +12,6 @@ use crate::pg::compat::{self, executor_run_hook};
 use crate::pg::error_passing::{direct, edge, with_cleanup, with_outcome};
 use crate::pg::newer_snapshot;
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::server;
 use crate::pg::{attention, backend};
 use crate::{capture, copy, export, fragments, serve, session, settings};
 
@@ -144,15 +144,9 @@ unsafe fn settle(desc: QueryDesc<'_>, flags: c_int, pending: &Pending<'_>) -> bo
 unsafe fn plan_after_all(desc: QueryDesc<'_>, call: &Call<'_>) {
     // SAFETY: the caller's promise.
     unsafe {
-        // By way of all planner hooks, since some libraries' come before ours.
-        let (query, text, options, params) = call.arguments();
         // A plan shares parts with its query, and a portal that was bound outlives the message that holds the query.
-        let query = edge(|| pg_sys::copyObjectImpl(query.cast())).cast();
-        session::set_must_plan(true);
-        with_cleanup(
-            || desc.set_plan(direct!(server::planner(query, text, options, params))),
-            || session::set_must_plan(false),
-        );
+        let query = edge(|| pg_sys::copyObjectImpl(call.arguments().0.cast())).cast();
+        desc.set_plan(plan_anew(query, *call));
         // Planning may have waited. The server takes the snapshot after it has planned.
         edge(|| newer_snapshot::take(&raw mut (*desc.as_ptr()).snapshot));
     }

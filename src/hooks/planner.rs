@@ -45,6 +45,25 @@ unsafe fn next(call: Call<'_>, query: *mut pg_sys::Query) -> *mut pg_sys::Planne
     unsafe { direct!((PREVIOUS.planner)(query, text, options, params)) }
 }
 
+/// Plans a query in the place of that of a call, for which no placeholder may stand: by way of all planner hooks, since
+/// some libraries' come before ours. What planning raises jumps over this frame.
+///
+/// # Safety
+/// As `next`.
+pub unsafe fn plan_anew(query: *mut pg_sys::Query, call: Call<'_>) -> *mut pg_sys::PlannedStmt {
+    let (_, text, options, params) = call.arguments();
+    let plan = Cell::new(std::ptr::null_mut());
+    session::set_must_plan(true);
+    // SAFETY: the caller's promise.
+    unsafe {
+        with_cleanup(
+            || plan.set(direct!(server::planner(query, text, options, params))),
+            || session::set_must_plan(false),
+        );
+    }
+    plan.get()
+}
+
 /// Plans a query while the cache is off. The plan says so if it may be kept. What planning raises jumps over this
 /// frame.
 ///
@@ -69,22 +88,12 @@ unsafe fn plan_unwatched(call: Call<'_>) -> *mut pg_sys::PlannedStmt {
 /// As `next`.
 #[inline(never)]
 unsafe fn plan_concerned(call: Call<'_>) -> *mut pg_sys::PlannedStmt {
-    let (query, text, options, params) = call.arguments();
+    let query = call.arguments().0;
     // SAFETY: the caller's promise; what is kept over the calls is plain data.
     unsafe {
         let planning = edge(|| lookup::before_planning(&call));
         if let Planning::Ready(placeholder) = planning {
-            if stands_in(placeholder) {
-                return placeholder.plan;
-            }
-            // By way of all planner hooks, as when a placeholder has to give way at the start.
-            let plan = Cell::new(std::ptr::null_mut());
-            session::set_must_plan(true);
-            with_cleanup(
-                || plan.set(direct!(server::planner(query, text, options, params))),
-                || session::set_must_plan(false),
-            );
-            return plan.get();
+            return if stands_in(placeholder) { placeholder.plan } else { plan_anew(query, call) };
         }
         let with_clock = plan_clock_free(call, &planning);
         if !with_clock.is_null() {

@@ -30,29 +30,9 @@ use crate::{settings, verify};
 pub enum Lateness {
     /// No: it has to be exact.
     Refused,
-    /// Within the statement's own bound, which ends now.
-    Accepted,
-    /// Within the statement's own bound, which ended at this time, in microseconds: the statement has waited since.
-    AcceptedThen(i64),
-}
-
-impl Lateness {
-    /// The same for a statement that begins to wait now.
-    pub fn kept(self) -> Self {
-        match self {
-            Self::Accepted => Self::AcceptedThen(backend::now()),
-            other => other,
-        }
-    }
-
-    /// Where the bound ends, if the answer may be outdated at all.
-    fn end_of_bound(self) -> Option<i64> {
-        match self {
-            Self::Refused => None,
-            Self::Accepted => Some(backend::now()),
-            Self::AcceptedThen(then) => Some(then),
-        }
-    }
+    /// Within the statement's own bound, which ends now, or ended at this time, in microseconds: the statement has waited
+    /// since.
+    Accepted(Option<i64>),
 }
 
 /// Looks a question up.
@@ -85,12 +65,14 @@ pub fn find(store: &SharedStore, question: &Question<'_>, lateness: Lateness) ->
         Stored::Outdated(pin) => Some(pin),
         Stored::Nothing => None,
     };
-    let accepts = lateness != Lateness::Refused;
-    let bound = if accepts { staleness::bound_of(store, question, &statement) } else { None };
+    let (bound, end) = match lateness {
+        Lateness::Refused => (None, None),
+        Lateness::Accepted(end) => (staleness::bound_of(store, question, &statement), end),
+    };
     let stale = pin.is_some();
     if let Some(pin) = pin {
-        let late = bound.zip(lateness.end_of_bound());
-        let age = late.and_then(|(bound, end)| staleness::servable_age(store, &pin, &statement, bound, end));
+        let end = || end.unwrap_or_else(backend::now);
+        let age = bound.and_then(|bound| staleness::servable_age(store, &pin, &statement, bound, end()));
         if age.is_some() {
             return hit(store, question, statement, pin, age);
         }

@@ -11,7 +11,7 @@ use super::quick_statements::Fingerprint;
 use super::{clock_free, forms, kept_templates, portal, price, quick_statements, single_flight, timing};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
-use crate::pg::{allocator, compat};
+use crate::pg::{allocator, backend, compat};
 use crate::query::plan_marker;
 use crate::query::updatable_cursor::is_updatable_scan;
 use crate::report::{decision_log, tally};
@@ -193,7 +193,7 @@ fn look_up(
 ) -> Option<Task> {
     price::start(planned_as);
     // Beside the time of now nobody expects rows of another time.
-    let lateness = if asked == Asked::Whole { Lateness::Accepted } else { Lateness::Refused };
+    let lateness = if asked == Asked::Whole { Lateness::Accepted(None) } else { Lateness::Refused };
     let found = portal::check_statement(desc, planned)
         .and_then(|()| check_updatable(desc.plan()))
         .and_then(|()| find(store, &Question { started_by_client: true, planned_as, ..Question::of(desc) }, lateness));
@@ -240,11 +240,9 @@ fn share_work(store: &SharedStore, desc: QueryDesc<'_>, flags: i32, (found, late
     if matches!(found, Found::Hit(..)) || scrolls(flags) || portal::may_be_read_later() {
         return found;
     }
-    let lateness = if matches!(&found, Found::Miss(miss) if miss.guarantees.stale_bound.is_some()) {
-        lateness.kept()
-    } else {
-        lateness
-    };
+    let is_late = matches!(&found, Found::Miss(miss) if miss.guarantees.stale_bound.is_some());
+    // What the statement accepts does not change while it waits.
+    let lateness = if is_late { Lateness::Accepted(Some(backend::now())) } else { lateness };
     single_flight::share(store, found, || find(store, &Question::of(desc), lateness))
 }
 
@@ -313,7 +311,7 @@ fn show_in_explain(store: &SharedStore, desc: QueryDesc<'_>) {
     }
     let part = clock_free::part_of(desc);
     let asked = part.unwrap_or(desc);
-    let lateness = if part.is_none() { Lateness::Accepted } else { Lateness::Refused };
+    let lateness = if part.is_none() { Lateness::Accepted(None) } else { Lateness::Refused };
     if check_updatable(asked.plan()).is_ok()
         && let Ok(Found::Hit(hit, _)) = find(store, &Question::of(asked), lateness)
         && serve::swap_plan(asked, hit).is_some()
