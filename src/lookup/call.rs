@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 
 use pgrx::pg_sys;
 
-use super::quick_statements::Fingerprint;
+use super::fingerprint::Fingerprint;
 use crate::pg::tree::Tree;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::{self, Text};

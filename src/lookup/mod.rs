@@ -32,6 +32,7 @@ mod change_token;
 pub mod clock_free;
 pub mod execute_rights;
 mod find;
+mod fingerprint;
 mod forms;
 mod held_claims;
 mod kept_templates;

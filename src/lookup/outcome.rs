@@ -6,8 +6,8 @@ use std::rc::Rc;
 use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
 use pgrx::pg_sys;
 
+use super::fingerprint::Fingerprint;
 use super::held_claims::Lead;
-use super::quick_statements::Fingerprint;
 use super::rules::StartedUnder;
 use crate::arrow::column::Column;
 use crate::pg::compat;

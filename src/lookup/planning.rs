@@ -5,9 +5,9 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::call::Call;
+use super::fingerprint::Fingerprint;
 use super::forms::{self, Finding};
 use super::placeholder::{self, Placeholder};
-use super::quick_statements::Fingerprint;
 use super::verdict::{Eligible, check, meaning};
 use super::{kept_templates, price, quick_statements, rules, timing, unclear_hints};
 use crate::pg::allocator;

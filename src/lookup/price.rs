@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use super::quick_statements::Fingerprint;
+use super::fingerprint::Fingerprint;
 use crate::pg::backend_local::Local;
 
 /// A look-up that is measured.

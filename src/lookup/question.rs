@@ -6,8 +6,8 @@ use std::ffi::{CStr, c_char};
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use super::fingerprint::Fingerprint;
 use super::portal;
-use super::quick_statements::Fingerprint;
 use super::row_bounds::Effort;
 use crate::arrow::column::{self, Column, Records};
 use crate::pg::query_desc::QueryDesc;

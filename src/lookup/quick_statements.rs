@@ -8,10 +8,10 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
+use super::fingerprint::Fingerprint;
 use super::price;
 use crate::pg::backend_local::Local;
-use crate::query::hashes::FormId;
-use crate::query::{environment, known_texts};
+use crate::query::environment;
 use crate::{session, settings, shmem};
 
 /// Fingerprints remembered: each takes the place of another with the same remainder.
@@ -31,24 +31,6 @@ const SPENT: u32 = 8;
 const MEASURED_EVERY: u8 = 8;
 /// A lookup that took longer than those before counts for one in so many: most of these were disturbed.
 const WEIGHT_OF_LONGER: u32 = 8;
-
-/// The fingerprint of a statement: a hash of its text without its numbers and strings. For a prepared plan, and for a
-/// statement whose values come by Bind, the form stands in for it. Statements that share one are taken to be as quick as
-/// each other: a guess, which decides what is worth a lookup, never what is answered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Fingerprint(pub u64);
-
-impl Fingerprint {
-    /// The fingerprint of a text; `None` for a long one.
-    pub fn of_text(text: &[u8]) -> Option<Self> {
-        known_texts::fingerprint(text).map(Self)
-    }
-
-    /// What stands in for the fingerprint of a query of this form.
-    pub fn of_form(form: FormId) -> Self {
-        Self(form.0)
-    }
-}
 
 /// Whether looking up statements with one fingerprint pays.
 #[derive(Clone, Copy)]

@@ -5,9 +5,9 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::find::{Lateness, find};
+use super::fingerprint::Fingerprint;
 use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
-use super::quick_statements::Fingerprint;
 use super::{clock_free, forms, kept_templates, portal, price, quick_statements, single_flight, timing};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use arrow_cache_core::{CacheKey, Reason, SnapshotView};
 use pgrx::pg_sys;
 
+use super::fingerprint::Fingerprint;
 use super::question::Question;
-use super::quick_statements::Fingerprint;
 use super::row_bounds::RowBounds;
 use super::rules::{self, StartedUnder, UNKNOWN_CATALOGS};
 use super::{execute_rights, kept_templates, quick_statements, timing};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use arrow_cache_core::Counter;
 
+use super::fingerprint::Fingerprint;
 use super::quick_statements;
-use super::quick_statements::Fingerprint;
 use crate::pg::backend;
 use crate::query::hashes::FormId;
 use crate::session::{self, Purpose, Timed};
