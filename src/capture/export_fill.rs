@@ -22,7 +22,7 @@ impl ExportFill {
     /// Begins to store the answer, unless it is known already that it will not be stored.
     pub fn begin(miss: Box<Miss>) -> Self {
         let mut begun = Self { miss, fill: None };
-        if begun.miss.observes {
+        if begun.miss.guarantees.observes {
             // Its runs are not those of a query on the list, below which queries are looked at.
             begun.miss.refused = Some(Reason::UserDefinedFunction);
             outcome::note_refusal(&begun.miss, Reason::UserDefinedFunction);

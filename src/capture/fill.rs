@@ -10,13 +10,14 @@ use pgrx::pg_sys;
 use crate::arrow::column::{self, Column};
 use crate::arrow::encode::{BLOCK_ROWS, Encoder};
 use crate::invalidation::own_writes;
-use crate::lookup::quick_rows::Watch;
-use crate::lookup::{Miss, staleness};
+use crate::lookup::admission::Watch;
+use crate::lookup::{Guarantees, Miss, have_changed, staleness};
 use crate::pg::row::Row;
 use crate::pg::tee::RowSink;
+use crate::query::hashes::FactsHash;
 use crate::serve::ClientRows;
 use crate::shmem::SharedStore;
-use crate::{session, settings, shmem};
+use crate::{settings, shmem};
 
 /// Largest row that is stored, in bytes, whatever `max_entry_size` is: a batch is made in the backend's own memory.
 const LARGEST_ROW: usize = 256 * 1024 * 1024;
@@ -196,17 +197,14 @@ impl ResultFill {
         if self.encoder.pending_rows() > 0 {
             self.flush_rest()?;
         }
-        check_session(miss)?;
         let store = shmem::store().ok_or(Reason::NoRoom)?;
-        let versions = store.versions();
-        // The query's snapshot shows everything up to these versions. A slot with the same version has had no publication since.
-        for dependency in &miss.dependencies {
-            if versions.slot(dependency.slot).version() != dependency.version {
-                if miss.stale_bound.is_none() || dependency.relation == 0 {
-                    return Err(Reason::ChangedMeanwhile);
-                }
-                staleness::check_stored_late(&store, miss.key, miss.known_good, miss.catalogs_then)?;
+        check_session(miss)?;
+        let Guarantees { dependencies, started, known_good, catalogs, stale_bound, .. } = &miss.guarantees;
+        for changed in have_changed(&store, dependencies) {
+            if stale_bound.is_none() || changed.relation == 0 {
+                return Err(Reason::ChangedMeanwhile);
             }
+            staleness::check_stored_late(&store, miss.key, *known_good, *catalogs)?;
         }
         // SAFETY: reads the clock and a plain global of the backend.
         let (now, database) = unsafe { (pg_sys::GetCurrentTimestamp(), pg_sys::MyDatabaseId.to_u32()) };
@@ -216,29 +214,28 @@ impl ResultFill {
         };
         fill.note_time(micros(elapsed));
         let entry = NewEntry {
-            kind: if miss.is_part {
-                NewKind::Fragment { most_bytes: settings::fragment_bytes() }
-            } else {
-                NewKind::Answer
+            kind: match miss.statement {
+                Some(_) => NewKind::Answer,
+                None => NewKind::Fragment { most_bytes: settings::fragment_bytes() },
             },
             database,
-            role: miss.role,
+            role: started.role.to_u32(),
             text: &miss.text,
-            dependencies: &miss.dependencies,
+            dependencies,
             descriptor: &column::describe(&miss.columns),
-            facts: miss.facts.0,
+            facts: miss.statement.as_ref().map_or(FactsHash::NONE, |missed| missed.facts).0,
             plan_cost: miss.plan_cost,
             rows: self.rows,
             columns: miss.columns.len() as u32,
             execution_micros: micros(elapsed),
             created_at: now,
-            known_good: miss.known_good,
-            catalogs: miss.catalogs_then,
-            keeps_outdated: miss.stale_bound.is_some(),
+            known_good: *known_good,
+            catalogs: *catalogs,
+            keeps_outdated: stale_bound.is_some(),
             expires_at: miss.terms.ttl_micros().map_or(i64::MAX, |ttl| now.saturating_add(ttl)),
         };
         let pin = store.publish(fill, miss.key, entry, now).map_err(reason)?;
-        let counter = if miss.is_part { Counter::FragmentsStored } else { Counter::Stores };
+        let counter = if miss.statement.is_none() { Counter::FragmentsStored } else { Counter::Stores };
         store.counters().add(store.stripe(), counter, 1);
         Ok(pin)
     }
@@ -264,10 +261,6 @@ impl Drop for Batches {
 /// # Errors
 /// Why it may not.
 fn check_session(miss: &Miss) -> Result<(), Reason> {
-    if session::definition_changes() != miss.definition_changes {
-        // Later rows may have been computed under definitions that are not committed yet, or never will be.
-        return Err(Reason::OwnDdl);
-    }
     // A cursor may be read to its end long after it began.
     if !settings::enabled() {
         return Err(Reason::Disabled);
@@ -277,9 +270,9 @@ fn check_session(miss: &Miss) -> Result<(), Reason> {
     }
     if own_writes::has_transaction_id() {
         // Foreign tables are read when their rows are asked for: the rows may show later changes of this transaction.
-        let relations =
-            miss.dependencies.iter().map(|dependency| dependency.relation).filter(|relation| *relation != 0);
-        let mut listed = Vec::with_room(miss.dependencies.len()).map_err(|_| Reason::OutOfMemory)?;
+        let dependencies = &miss.guarantees.dependencies;
+        let relations = dependencies.iter().map(|dependency| dependency.relation).filter(|relation| *relation != 0);
+        let mut listed = Vec::with_room(dependencies.len()).map_err(|_| Reason::OutOfMemory)?;
         listed.extend(relations);
         // What was observed during the run comes behind the relations of the plan.
         listed.sort_unstable();

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 
 use arrow_cache_core::{Pin, Reason};
+use pgrx::pg_sys;
 
 use super::fill::ResultFill;
 use super::outcome;
@@ -32,6 +33,10 @@ pub struct MissRun {
     pub miss: Box<Miss>,
     /// What becomes of the rows.
     pub stage: Stage,
+    /// Its rows may be read in any order.
+    pub scrolls: bool,
+    /// Its rows, when they are kept beside the entry (`debug_serve_fills`); null otherwise.
+    pub tuples: *mut pg_sys::Tuplestorestate,
     /// Its time says how long queries of its form take, and was not noted yet.
     is_timed: bool,
     /// Time spent in running the plan so far, without the present run.
@@ -48,10 +53,12 @@ pub struct MissRun {
 
 impl MissRun {
     /// A miss whose query has just been started.
-    pub fn new(miss: Box<Miss>, stage: Stage) -> Self {
+    pub fn new(miss: Box<Miss>, stage: Stage, scrolls: bool) -> Self {
         Self {
             miss,
             stage,
+            scrolls,
+            tuples: std::ptr::null_mut(),
             is_timed: true,
             elapsed: Duration::ZERO,
             run_started: Instant::now(),
@@ -109,7 +116,7 @@ impl MissRun {
 
     /// Do the rows of a run follow those that earlier runs have given? `before` are the rows before them, if their portal tells.
     pub fn goes_on_with(&self, before: Option<u64>) -> bool {
-        before.map_or(!self.miss.scrolls, |before| before == self.rows)
+        before.map_or(!self.scrolls, |before| before == self.rows)
     }
 
     /// The rows are not read in their order from the first to the last: they are not stored, and their time says nothing.

@@ -2,15 +2,17 @@
 //! encodes, stores, decodes and serves. A tuplestore keeps the rows as well, for results that could not be stored. Everything lives as
 //! long as the query.
 
+use std::rc::Rc;
+
 use arrow_cache_core::Pin;
 use pgrx::pg_sys;
 
+use crate::arrow::column::Column;
 use crate::error::or_raise;
-use crate::lookup::Miss;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::row_type::RowType;
 use crate::pg::tuplestore;
-use crate::serve::{Hold, Lifetime, slot_values};
+use crate::serve::{Hold, slot_values};
 
 /// Where the rows come from, and the slot that carries them. Exists only while its query is on the list of queries under way.
 pub struct Replay {
@@ -39,8 +41,7 @@ pub fn keep_rows(query: QueryDesc<'_>) -> *mut pg_sys::Tuplestorestate {
 }
 
 /// Frees what `keep_rows` has kept, at the query's end. After an error nobody comes here, and the transaction's abort closes the file.
-pub fn free_rows(miss: &mut Miss) {
-    let tuples = std::mem::replace(&mut miss.tuples, std::ptr::null_mut());
+pub fn free_rows(tuples: *mut pg_sys::Tuplestorestate) {
     if !tuples.is_null() {
         // SAFETY: made by `keep_rows` for this query, whose context is still there at its end; nobody finds them after this.
         unsafe { pg_sys::tuplestore_end(tuples) };
@@ -49,12 +50,17 @@ pub fn free_rows(miss: &mut Miss) {
 
 impl Replay {
     /// Prepares to deliver the rows of a query that was run to its end: from its entry if there is one, else from the tuplestore.
-    pub fn new(query: QueryDesc<'_>, miss: &Miss, entry: Option<Pin>) -> Self {
-        // SAFETY: the entry was made of the columns of the miss.
-        let hold = entry.and_then(|pin| unsafe { Hold::new(query, Lifetime::Execution, pin, miss.columns.clone()) });
+    pub fn new(
+        query: QueryDesc<'_>,
+        columns: &Rc<[Column]>,
+        tuples: *mut pg_sys::Tuplestorestate,
+        entry: Option<Pin>,
+    ) -> Self {
+        // SAFETY: the entry was made of these columns.
+        let hold = entry.and_then(|pin| unsafe { Hold::new(query, pin, Rc::clone(columns)) });
         let (origin, operations) = match hold {
             Some(hold) => (Origin::Entry(hold), &raw const pg_sys::TTSOpsVirtual),
-            None => (Origin::Tuples(miss.tuples), &raw const pg_sys::TTSOpsMinimalTuple),
+            None => (Origin::Tuples(tuples), &raw const pg_sys::TTSOpsMinimalTuple),
         };
         // SAFETY: the query is under way: it has a context, in which the slot lives, and a descriptor of its rows.
         let slot = unsafe {

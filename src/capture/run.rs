@@ -93,23 +93,25 @@ pub fn before_run(statement: QueryDesc<'_>, direction: pg_sys::ScanDirection::Ty
 
 /// Prepares a run of a miss, forward.
 fn prepare_miss(run: &mut MissRun, pass: &mut Pass<'_>) {
-    if matches!(run.stage, Stage::Filling(_)) && outcome::settings_changed(&run.miss) {
-        run.give_up(Reason::SettingsChanged);
+    if matches!(run.stage, Stage::Filling(_))
+        && let Err(reason) = outcome::check_start(&run.miss)
+    {
+        run.give_up(reason);
     }
     run.start_clock();
     let query = pass.query;
-    if run.miss.observes && matches!(run.stage, Stage::Filling(_)) {
+    if run.miss.guarantees.observes && matches!(run.stage, Stage::Filling(_)) {
         pass.observes = true;
         observation::begin(query);
     }
-    let replays = settings::debug_serve_fills() && !run.has_run && !run.miss.scrolls;
+    let replays = settings::debug_serve_fills() && !run.has_run && !run.scrolls;
     match &mut run.stage {
         // If only a part of the rows is asked for, or they may be asked for again, each is delivered as it comes: a cursor's position must
         // be that of its plan.
         Stage::Filling(tee) if replays && pass.count == 0 => {
             pass.receiver = query.receiver();
             pass.replays = true;
-            run.miss.tuples = replay::keep_rows(query);
+            run.tuples = replay::keep_rows(query);
             // SAFETY: as below.
             unsafe { tee.install(query) };
         }
@@ -147,7 +149,7 @@ fn note_miss_run(run: &mut MissRun, pass: Pass<'_>) {
     run.note_run(pass.query.processed());
     if pass.observes {
         match observation::end() {
-            Ok(seen) => run.miss.dependencies.extend(seen),
+            Ok(seen) => run.miss.guarantees.dependencies.extend(seen),
             Err(reason) => run.give_up(reason),
         }
     }
@@ -167,7 +169,7 @@ fn note_miss_run(run: &mut MissRun, pass: Pass<'_>) {
     }
     let is_stored = entry.is_some();
     if pass.replays {
-        run.stage = Stage::Replaying(Replay::new(pass.query, &run.miss, entry));
+        run.stage = Stage::Replaying(Replay::new(pass.query, &run.miss.columns, run.tuples, entry));
     } else if let (Some(pin), Some(store)) = (entry, shmem::store()) {
         store.unpin(pin);
     }
@@ -181,7 +183,7 @@ fn note_miss_run(run: &mut MissRun, pass: Pass<'_>) {
 pub fn end(query: QueryDesc<'_>) {
     if let Some(Running::Miss(mut run)) = running::take(tapped(query).unwrap_or(query)) {
         run.end();
-        replay::free_rows(&mut run.miss);
+        replay::free_rows(run.tuples);
     }
 }
 

@@ -11,7 +11,7 @@ use super::outcome;
 use super::running::{self, Running};
 use crate::arrow::column::{self, Column, Records};
 use crate::error::none_if_out_of_memory;
-use crate::lookup::{Miss, Task};
+use crate::lookup::{self, Miss, Task};
 use crate::pg::attention::{Attended, Matter};
 use crate::pg::backend_local::Local;
 use crate::pg::query_desc::QueryDesc;
@@ -58,16 +58,20 @@ pub fn begin(query: QueryDesc<'_>) {
 /// Begins to store or to compare the rows of a query that has just been started, or those of its part, if they go
 /// through a tap.
 pub fn begin_task(query: QueryDesc<'_>, task: Task) {
+    // SAFETY: the state of a query under way.
+    let scrolls = query.estate().is_some_and(|state| lookup::scrolls(unsafe { state.as_ref() }.es_top_eflags));
     let query = tapped(query).unwrap_or(query);
     let Some(Ok(columns)) = query.row_type().map(|rows| column::columns_of(rows, Records::Stored)) else { return };
     match task {
-        Task::Store(miss) if *miss.columns == *columns => store(query, miss),
+        Task::Store(miss) if *miss.columns == *columns => store(query, miss, scrolls),
         Task::Verify(sample) => compare(query, sample, &columns),
         Task::Store(_) => {}
     }
 }
 
-fn store(query: QueryDesc<'_>, miss: Box<Miss>) {
+fn store(query: QueryDesc<'_>, miss: Box<Miss>, scrolls: bool) {
+    // The rows of a part are read in their order, whatever is done with those of its statement.
+    let is_statement = miss.statement.is_some();
     let stage = match miss.refused {
         None => match tee(query, ResultFill::new(&miss)) {
             Ok(tee) => Stage::Filling(tee),
@@ -76,7 +80,9 @@ fn store(query: QueryDesc<'_>, miss: Box<Miss>) {
         Some(Reason::TooQuick) => Stage::Timing,
         Some(_) => Stage::Done,
     };
-    if let Err(Running::Miss(run)) = running::add(query, Running::Miss(MissRun::new(miss, stage))) {
+    if let Err(Running::Miss(run)) =
+        running::add(query, Running::Miss(MissRun::new(miss, stage, scrolls && is_statement)))
+    {
         outcome::note_refusal(&run.miss, Reason::OutOfMemory);
     }
 }

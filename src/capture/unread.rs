@@ -23,7 +23,7 @@ use crate::query::scan_of_parts::StateOfParts;
 /// Takes out of a miss the dependencies that its finished run has not read.
 pub fn leave_out(miss: &mut Miss, query: QueryDesc<'_>) {
     let leaves_out = !query.plan().appendRelations.is_null() || is_combined(query.plan());
-    if !miss.may_be_unread || !leaves_out || query.plan_state().is_null() {
+    if !miss.guarantees.may_be_unread || !leaves_out || query.plan_state().is_null() {
         return;
     }
     let opened = opened_by(query.plan());
@@ -52,7 +52,7 @@ pub fn leave_out(miss: &mut Miss, query: QueryDesc<'_>) {
         let may_be_left_out = is_in(if is_in(&scanned, relation) { &tables } else { &left_out }, relation);
         may_be_left_out && !is_in(&relations, relation)
     };
-    miss.dependencies.retain(|dependency| dependency.relation == 0 || !unread(dependency.relation));
+    miss.guarantees.dependencies.retain(|dependency| dependency.relation == 0 || !unread(dependency.relation));
 }
 
 /// Relations in ascending order; `None` if there is no memory for the list.

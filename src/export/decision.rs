@@ -56,7 +56,7 @@ impl Answer {
 pub fn decide(store: &SharedStore, query: QueryDesc<'_>, text: Option<&CStr>, stays_open: bool) -> Decision {
     assert!(!query.is_started(), "the cache is asked before the start");
     let part = if settings::debug_serve_fills() { None } else { clock_free::part_of(query) };
-    let question = Question::of(part.unwrap_or(query)).with_text(text).staying_open(stays_open);
+    let question = Question { other_text: text, stays_open, ..Question::of(part.unwrap_or(query)) };
     let answer = match part {
         None => answer(store, query, &question, true),
         Some(part) => answer_of_part(store, query, part, &question),
@@ -102,12 +102,7 @@ fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>, ve
             sample.map_or(Answer::Run(None), Answer::Verify)
         }
         Ok(Found::Miss(miss)) => {
-            tally::count_miss(store, miss.stale, miss.refused, miss.query_id);
-            let status = miss.status(miss.refused);
-            session::set_status(status);
-            if miss.refused.is_some() {
-                decision_log::note(status, query.plan().get());
-            }
+            miss.note(store, query.plan());
             Answer::Run(Some(miss))
         }
         Err(reason) => bypass(store, query, reason),
@@ -124,7 +119,9 @@ fn query_id(query: QueryDesc<'_>) -> i64 {
 fn share(store: &SharedStore, found: Found, find: impl Fn() -> Result<Found, Reason>) -> Found {
     let may_share = match &found {
         Found::Hit(..) => false,
-        Found::Miss(miss) => !miss.observes && !portal::is_fetched_from() && backend::transaction_nest_level() == 1,
+        Found::Miss(miss) => {
+            !miss.guarantees.observes && !portal::is_fetched_from() && backend::transaction_nest_level() == 1
+        }
     };
     if may_share { single_flight::share(store, found, find) } else { found }
 }

@@ -12,7 +12,7 @@ use super::held_indexes::HeldIndexes;
 use super::key::PartKeys;
 use super::part_run::{PartRun, RunLeaf, Source, Surroundings};
 use super::part_state::{PartState, Rows};
-use super::recipe::Recipe;
+use super::recipe::{Recipe, renewal_of};
 use super::tuples::{columns_of, copy_values, next_tuple};
 use crate::error::{CacheError, or_raise};
 use crate::lookup::parts;
@@ -25,6 +25,7 @@ use crate::pg::tree_making::list_of_oids;
 use crate::query::decomposition::{AskedPart, Values};
 use crate::query::hashes::EnvironmentHash;
 use crate::query::partitions::{Leaf, leaves};
+use crate::query::plan_marker;
 use crate::serve::slot_values;
 use crate::{session, settings, shmem};
 
@@ -273,9 +274,9 @@ impl Contents {
             }
         }
         let Some(environment) = parts::environment(&store, recipe.made) else { return };
-        if recipe.kept_form.is_some_and(|form| admission::worth(form, true) != Worth::Combined) {
+        if let Some(form) = recipe.kept_form.filter(|form| admission::worth(*form, true) != Worth::Combined) {
             // To be combined of parts has not paid.
-            return portal::ask_for_new_plan();
+            return plan_marker::renew(renewal_of(form));
         }
         let Ok(keys) = PartKeys::of(&asked, environment, store.seed()) else { return };
         self.surroundings.environment = Some(environment);

@@ -7,7 +7,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::admission::{self, Worth};
 use super::key::PartKeys;
-use super::recipe::{LeafPart, Recipe};
+use super::recipe::{LeafPart, Recipe, renewal_of};
 use super::tuples::columns_of;
 use super::{called_functions, part_plan, path, planner_conditions};
 use crate::invalidation::own_writes;
@@ -21,7 +21,7 @@ use crate::query::decomposition::{AskedPart, Decomposition, Part, Values, decomp
 use crate::query::hashes::FormId;
 use crate::query::partitions::{Leaf, Leaves, leaves};
 use crate::query::statement_terms::StatementTerms;
-use crate::query::{Versions, identity};
+use crate::query::{Versions, identity, plan_marker};
 use crate::shmem::{self, SharedStore};
 use crate::{session, settings};
 
@@ -270,6 +270,7 @@ pub unsafe fn add_dependencies(combination: Combination, plan: *mut pg_sys::Plan
             (*plan).relationOids = pg_sys::lappend_oid((*plan).relationOids, relation);
         }
         add_items(plan, list_of(oids(combination.functions).map(called_functions::item_of)));
+        add_items(plan, list_of(recipe.kept_form.map(renewal_of).map(plan_marker::renewal_item)));
         for part in recipe.leaves.iter().filter_map(|leaf| leaf.plan.as_ref()) {
             add_items(plan, part.invalItems);
             (*plan).dependsOnRole |= part.dependsOnRole;

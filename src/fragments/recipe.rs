@@ -45,6 +45,12 @@ pub struct Recipe {
     pub options: i32,
 }
 
+/// By which hash value a kept plan of this form is made anew (`plan_marker::renew`).
+pub fn renewal_of(form: FormId) -> u32 {
+    // Forms that meet by chance are made anew together.
+    form.0 as u32 | 1
+}
+
 /// Places in the list.
 const QUERY: usize = 1;
 const PLANS: usize = 2;

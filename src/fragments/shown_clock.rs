@@ -13,7 +13,6 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::planning::{self, Combination};
 use crate::lookup::{self, Call, Eligible, Planning};
 use crate::pg::folding;
-use crate::pg::tree::Tree;
 use crate::pg::tree_making::new_node;
 use crate::query::shown_clock::{ShownClock, is_shown, take_apart};
 use crate::query::statement_terms::StatementTerms;
@@ -63,9 +62,8 @@ pub fn part(call: &Call<'_>, planning: &Planning) -> Option<ClockFree> {
     {
         return None;
     }
-    let params = call.params().map_or(std::ptr::null_mut(), Tree::as_ptr);
     // An error in what the statement never asks for would have no cause in the statement.
-    let parts = take_apart(call.query(), params).filter(|parts| !parts.may_fail_beside())?;
+    let parts = take_apart(call.query(), call.arguments().3).filter(|parts| !parts.may_fail_beside())?;
     let options = options_for_part(call);
     let own = call_of_part(parts.part, call, options);
     let is_one_shot = !session::must_plan() && call.is_one_shot();
@@ -89,9 +87,9 @@ fn options_for_part(call: &Call<'_>) -> i32 {
 
 /// The call that plans the part of a call's query.
 fn call_of_part<'m>(part: *mut pg_sys::Query, call: &Call<'m>, options: i32) -> Call<'m> {
-    let params = call.params().map_or(std::ptr::null_mut(), Tree::as_ptr);
+    let (_, text, _, params) = call.arguments();
     // SAFETY: the part is a valid query, which nobody has planned; the rest is of a hook.
-    unsafe { Call::of_hook(part, call.source(), options, params) }
+    unsafe { Call::of_hook(part, text, options, params) }
 }
 
 /// The combined query to plan in the place of a clock-free part, if that is worth being combined of parts itself. As
@@ -114,7 +112,7 @@ pub unsafe fn plan(clock_free: ClockFree, plan: *mut pg_sys::PlannedStmt, params
         // What the projection rests on, the server has to know: it plans a kept statement anew when that changes.
         (*plan).relationOids = pg_sys::list_concat_unique_oid((*plan).relationOids, projection.relations);
         (*plan).invalItems = pg_sys::list_concat((*plan).invalItems, projection.items);
-        if !plan_marker::attach_above(plan, Reason::MovingClock, clock_free.named) {
+        if !plan_marker::attach_above(plan, clock_free.named) {
             return false;
         }
         let tree = (*plan).planTree;

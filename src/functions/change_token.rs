@@ -112,7 +112,7 @@ fn token_of(
     }
     // SAFETY: the active snapshot and the parameters live as long as this call.
     let (snapshot, parameters) = unsafe { (pg_sys::GetActiveSnapshot().as_ref(), Tree::enter(parameters.as_ptr())) };
-    let question = Question::only_asked(plan, text, snapshot).with_params(parameters).with_effort(Effort::Read);
+    let question = Question { params: parameters, effort: Effort::Read, ..Question::only_asked(plan, text, snapshot) };
     lookup::change_token(store, &question, definitions)
 }
 

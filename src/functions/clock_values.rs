@@ -7,8 +7,8 @@ use pgrx::pg_sys::{self, Datum};
 use crate::lookup::{Effort, RowBounds, snapshot_view};
 use crate::pg::privileges;
 use crate::pg::tree::Tree;
-use crate::query::clock::{Clock, Computed, Sight, Split, with_values};
-use crate::query::{Marked, plan_marker};
+use crate::query::clock::{Clock, ClockTrees, Computed, Sight, Split, with_values};
+use crate::query::{Cacheable, Verdict, plan_marker};
 use crate::shmem::SharedStore;
 
 /// The values of the clock in the key of a query with this plan, as texts; none if it does not ask for the time. Parameters count as NULL.
@@ -18,14 +18,23 @@ pub fn of_plan(
     plan: Tree<'_, pg_sys::PlannedStmt>,
     snapshot: Option<&pg_sys::SnapshotData>,
 ) -> Vec<Vec<u8>> {
-    let Marked::Cacheable { asks_for_time: true, .. } = plan_marker::read(plan) else { return Vec::new() };
-    let trees = plan_marker::read_clock(plan);
+    let trees = trees_of(plan);
+    if trees.is_none() {
+        return Vec::new();
+    }
     let view = snapshot_view(store, snapshot).ok();
     let bounds =
         snapshot.zip(view.as_ref()).map(|(data, view)| RowBounds::new(store, data, view, Effort::Look).of_plan(plan));
     let sight = bounds.as_ref().map(|bounds| bounds.sight(None));
     let clock = Clock { trees, params: None, one_message: true, sight };
     with_values(&clock, |values| values.iter().map(|value| shown(value, sight.as_ref())).collect()).unwrap_or_default()
+}
+
+fn trees_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> ClockTrees {
+    match plan_marker::read(plan) {
+        Verdict::Cacheable(Cacheable { clock, .. }) => clock,
+        _ => ClockTrees::NONE,
+    }
 }
 
 /// A value as its type's output function shows it, or what stands in its place.
@@ -51,7 +60,7 @@ pub fn unindexed(
     snapshot: Option<&pg_sys::SnapshotData>,
 ) -> Option<(pg_sys::Oid, i16)> {
     let sight = snapshot.map(|snapshot| Sight { snapshot, relations: None, plan: Some(plan), unindexed: None })?;
-    let clock = Clock { trees: plan_marker::read_clock(plan), params: None, one_message: true, sight: Some(sight) };
+    let clock = Clock { trees: trees_of(plan), params: None, one_message: true, sight: Some(sight) };
     let is_unknown = |computed: &&Computed| {
         computed.split.is_some_and(|split| !computed.value.is_null && computed.canonical_bound(&split, &sight).is_err())
     };

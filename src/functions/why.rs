@@ -136,7 +136,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
             return Err(Reason::Disabled.into());
         }
         let question = Question::only_asked(plan, text, pg_sys::GetActiveSnapshot().as_ref());
-        let question = question.with_effort(Effort::Pretend);
+        let question = Question { effort: Effort::Pretend, ..question };
         let found = lookup::find(store, &question, Lateness::Refused)
             .map_err(|reason| Refusal { reason, offender: moving(reason, &question, &traits, ddl) });
         match found? {
@@ -149,7 +149,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         }
         Ok((
             relations::of_plan(plan, traits.extras.relations()),
-            clock_values::of_plan(store, plan, question.snapshot()),
+            clock_values::of_plan(store, plan, question.snapshot),
             parts,
         ))
     }
@@ -224,9 +224,9 @@ fn moving(reason: Reason, question: &Question<'_>, traits: &QueryTraits, ddl: u6
     if reason != Reason::MovingClock {
         return None;
     }
-    let plan = question.plan();
+    let plan = question.plan;
     let unindexed =
-        clock_values::unindexed(plan, question.snapshot()).map(|(relation, column)| compares(relation, column));
+        clock_values::unindexed(plan, question.snapshot).map(|(relation, column)| compares(relation, column));
     let may_depend_on_time = || rights_at_start::may_depend_on_time(plan, traits, || execute_rights::may_lack(ddl));
     unindexed.or_else(|| may_depend_on_time().then(|| ASKS_FOR_OTHER_RIGHTS.to_vec()))
 }

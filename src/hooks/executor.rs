@@ -4,6 +4,7 @@ use std::ffi::c_int;
 
 use pgrx::pg_sys;
 
+use super::planner::plan_anew;
 use super::previous::{PREVIOUS, active};
 use crate::invalidation::targets;
 use crate::lookup::{self, Call, Pending};
@@ -11,8 +12,6 @@ use crate::pg::compat::{self, executor_run_hook};
 use crate::pg::error_passing::{direct, edge, with_cleanup, with_outcome};
 use crate::pg::newer_snapshot;
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::server;
-use crate::pg::tree::Tree;
 use crate::pg::{attention, backend};
 use crate::{capture, copy, export, fragments, serve, session, settings};
 
@@ -26,12 +25,12 @@ pub unsafe extern "C-unwind" fn start(query_desc: *mut pg_sys::QueryDesc, flags:
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
         let desc = QueryDesc::of_hook(query_desc);
-        let is_bypassed = !desc.plan().transientPlan
+        let is_passed = !desc.plan().transientPlan
             && attention::is_needless()
             && settings::enabled()
-            && edge(|| lookup::bypass_at_once(desc));
-        if !is_bypassed {
-            start_asked(query_desc, flags);
+            && edge(|| lookup::pass_at_once(desc));
+        if !is_passed {
+            start_attended(query_desc, flags);
         } else if desc.plan().resultRelations.is_null() {
             direct!((PREVIOUS.start)(query_desc, flags));
         } else {
@@ -52,27 +51,6 @@ unsafe fn start_change(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
         // Permissions have been checked: who was refused has changed nothing.
         if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
             edge(|| targets::note_started(QueryDesc::of_hook(query_desc)));
-        }
-    }
-}
-
-/// Starts a plan that may be one that is kept and too quick to be looked up.
-///
-/// # Safety
-/// As `start`.
-#[inline(never)]
-unsafe fn start_asked(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let desc = QueryDesc::of_hook(query_desc);
-        let is_skipped = !desc.plan().transientPlan
-            && attention::is_needless()
-            && settings::enabled()
-            && edge(|| lookup::skip_at_once(desc));
-        if is_skipped {
-            direct!((PREVIOUS.start)(query_desc, flags));
-        } else {
-            start_attended(query_desc, flags);
         }
     }
 }
@@ -166,16 +144,9 @@ unsafe fn settle(desc: QueryDesc<'_>, flags: c_int, pending: &Pending<'_>) -> bo
 unsafe fn plan_after_all(desc: QueryDesc<'_>, call: &Call<'_>) {
     // SAFETY: the caller's promise.
     unsafe {
-        // By way of all planner hooks, since some libraries' come before ours.
-        let params = call.params().map_or(std::ptr::null_mut(), Tree::as_ptr);
-        let (text, options) = (call.source(), call.options());
         // A plan shares parts with its query, and a portal that was bound outlives the message that holds the query.
-        let query = edge(|| pg_sys::copyObjectImpl(call.query().as_ptr().cast())).cast();
-        session::set_must_plan(true);
-        with_cleanup(
-            || desc.set_plan(direct!(server::planner(query, text, options, params))),
-            || session::set_must_plan(false),
-        );
+        let query = edge(|| pg_sys::copyObjectImpl(call.arguments().0.cast())).cast();
+        desc.set_plan(plan_anew(query, *call));
         // Planning may have waited. The server takes the snapshot after it has planned.
         edge(|| newer_snapshot::take(&raw mut (*desc.as_ptr()).snapshot));
     }

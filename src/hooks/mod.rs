@@ -22,6 +22,7 @@ use pgrx::pg_sys;
 
 use crate::pg::compat::standard_ExecutorRun;
 use crate::pg::{server, server_settings};
+use crate::query::plan_marker;
 use crate::{fragments, invalidation, serve};
 use previous::{PREVIOUS, Previous};
 
@@ -60,6 +61,7 @@ pub fn install() {
         pg_sys::RegisterSubXactCallback(Some(transaction::level_ended), std::ptr::null_mut());
     }
     invalidation::redefinition::watch_by(transaction::watch_released_resources);
+    plan_marker::register();
     serve::register();
     fragments::register();
 }

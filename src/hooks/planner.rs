@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int};
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::previous::{PREVIOUS, Planner, active};
+use super::previous::{PREVIOUS, active};
 use crate::fragments::{self, Combination, shown_clock};
 use crate::lookup::{self, Call, Placeholder, Planning};
 use crate::pg::compat;
@@ -27,32 +27,54 @@ pub unsafe extern "C-unwind" fn plan(
 ) -> *mut pg_sys::PlannedStmt {
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
-        if !lookup::concerns(&Call::of_hook(query, text, options, params)) || !session::plans_matter() {
+        let call = Call::of_hook(query, text, options, params);
+        if !lookup::concerns(&call) || !session::plans_matter() {
             return direct!((PREVIOUS.planner)(query, text, options, params));
         }
-        if !active() {
-            return plan_unwatched(query, text, options, params);
-        }
-        plan_concerned(query, text, options, params)
+        if active() { plan_concerned(call) } else { plan_unwatched(call) }
     }
+}
+
+/// Has the next hook in line plan a query in the place of that of a call. What planning raises jumps over this frame.
+///
+/// # Safety
+/// The query must be a valid one, and the call that of a hook that is under way.
+unsafe fn next(call: Call<'_>, query: *mut pg_sys::Query) -> *mut pg_sys::PlannedStmt {
+    let (_, text, options, params) = call.arguments();
+    // SAFETY: the caller's promise.
+    unsafe { direct!((PREVIOUS.planner)(query, text, options, params)) }
+}
+
+/// Plans a query in the place of that of a call, for which no placeholder may stand: by way of all planner hooks, since
+/// some libraries' come before ours. What planning raises jumps over this frame.
+///
+/// # Safety
+/// As `next`.
+pub unsafe fn plan_anew(query: *mut pg_sys::Query, call: Call<'_>) -> *mut pg_sys::PlannedStmt {
+    let (_, text, options, params) = call.arguments();
+    let plan = Cell::new(std::ptr::null_mut());
+    session::set_must_plan(true);
+    // SAFETY: the caller's promise.
+    unsafe {
+        with_cleanup(
+            || plan.set(direct!(server::planner(query, text, options, params))),
+            || session::set_must_plan(false),
+        );
+    }
+    plan.get()
 }
 
 /// Plans a query while the cache is off. The plan says so if it may be kept. What planning raises jumps over this
 /// frame.
 ///
 /// # Safety
-/// As `plan`.
+/// As `next`.
 #[inline(never)]
-unsafe fn plan_unwatched(
-    query: *mut pg_sys::Query,
-    text: *const c_char,
-    options: c_int,
-    params: pg_sys::ParamListInfo,
-) -> *mut pg_sys::PlannedStmt {
+unsafe fn plan_unwatched(call: Call<'_>) -> *mut pg_sys::PlannedStmt {
     // SAFETY: the caller's promise; what is kept over the call is plain data.
     unsafe {
-        let may_be_kept = lookup::may_be_kept(&Call::of_hook(query, text, options, params));
-        let plan = direct!((PREVIOUS.planner)(query, text, options, params));
+        let may_be_kept = lookup::may_be_kept(&call);
+        let plan = next(call, call.arguments().0);
         if may_be_kept {
             edge(|| lookup::leave_unchecked(plan, None));
         }
@@ -63,53 +85,31 @@ unsafe fn plan_unwatched(
 /// Plans a query that concerns the cache, or finds that it need not be planned. What planning raises jumps over this frame.
 ///
 /// # Safety
-/// As `plan`.
+/// As `next`.
 #[inline(never)]
-unsafe fn plan_concerned(
-    query: *mut pg_sys::Query,
-    text: *const c_char,
-    options: c_int,
-    params: pg_sys::ParamListInfo,
-) -> *mut pg_sys::PlannedStmt {
+unsafe fn plan_concerned(call: Call<'_>) -> *mut pg_sys::PlannedStmt {
+    let query = call.arguments().0;
     // SAFETY: the caller's promise; what is kept over the calls is plain data.
     unsafe {
-        let next = PREVIOUS.planner;
-        let planning = edge(|| lookup::before_planning(&Call::of_hook(query, text, options, params)));
+        let planning = edge(|| lookup::before_planning(&call));
         if let Planning::Ready(placeholder) = planning {
-            if stands_in(placeholder) {
-                return placeholder.plan;
-            }
-            // By way of all planner hooks, as when a placeholder has to give way at the start.
-            let plan = Cell::new(std::ptr::null_mut());
-            session::set_must_plan(true);
-            with_cleanup(
-                || plan.set(direct!(server::planner(query, text, options, params))),
-                || session::set_must_plan(false),
-            );
-            return plan.get();
+            return if stands_in(placeholder) { placeholder.plan } else { plan_anew(query, call) };
         }
-        let with_clock = plan_clock_free(next, query, text, options, params, &planning);
+        let with_clock = plan_clock_free(call, &planning);
         if !with_clock.is_null() {
             return with_clock;
         }
         let combination = match &planning {
-            Planning::Eligible(eligible) => {
-                edge(|| fragments::combine(&Call::of_hook(query, text, options, params), eligible))
-            }
-            Planning::Refused(Reason::MovingClock) => {
-                edge(|| fragments::combine_moving(&Call::of_hook(query, text, options, params)))
-            }
+            Planning::Eligible(eligible) => edge(|| fragments::combine(&call, eligible)),
+            Planning::Refused(Reason::MovingClock) => edge(|| fragments::combine_moving(&call)),
             _ => None,
         };
         let is_undecided = match &planning {
-            Planning::Eligible(eligible) if combination.is_none() => {
-                edge(|| fragments::is_undecided(&Call::of_hook(query, text, options, params), eligible))
-            }
+            Planning::Eligible(eligible) if combination.is_none() => edge(|| fragments::is_undecided(&call, eligible)),
             _ => false,
         };
-        let combined = combination
-            .map_or(std::ptr::null_mut(), |combination| plan_combined(next, combination, text, options, params));
-        let plan = if combined.is_null() { direct!(next(query, text, options, params)) } else { combined };
+        let combined = combination.map_or(std::ptr::null_mut(), |combination| plan_combined(call, combination));
+        let plan = if combined.is_null() { next(call, query) } else { combined };
         match planning {
             Planning::Eligible(eligible) => edge(|| lookup::after_planning(plan, eligible)),
             Planning::Refused(reason) => edge(|| lookup::refuse(plan, reason)),
@@ -158,51 +158,34 @@ unsafe fn stands_in(placeholder: Placeholder) -> bool {
 ///
 /// # Safety
 /// As `plan_combined`.
-unsafe fn plan_clock_free(
-    next: Planner,
-    query: *mut pg_sys::Query,
-    text: *const c_char,
-    options: c_int,
-    params: pg_sys::ParamListInfo,
-    planning: &Planning,
-) -> *mut pg_sys::PlannedStmt {
+unsafe fn plan_clock_free(call: Call<'_>, planning: &Planning) -> *mut pg_sys::PlannedStmt {
     let none = std::ptr::null_mut();
     if !matches!(planning, Planning::Refused(Reason::MovingClock) | Planning::Eligible(_)) {
         return none;
     }
     // SAFETY: the caller's promise; what is kept over the calls is plain data.
     unsafe {
-        let Some(part) = edge(|| shown_clock::part(&Call::of_hook(query, text, options, params), planning)) else {
-            return none;
-        };
-        let combination = edge(|| shown_clock::combine(part, &Call::of_hook(query, text, options, params)));
-        let combined = combination
-            .map_or(std::ptr::null_mut(), |combination| plan_combined(next, combination, text, part.options, params));
-        let plan = if combined.is_null() { direct!(next(part.query(), text, part.options, params)) } else { combined };
+        let Some(part) = edge(|| shown_clock::part(&call, planning)) else { return none };
+        let combination = edge(|| shown_clock::combine(part, &call));
+        let (_, text, _, params) = call.arguments();
+        let of_part = Call::of_hook(part.query(), text, part.options, params);
+        let combined = combination.map_or(none, |combination| plan_combined(of_part, combination));
+        let plan = if combined.is_null() { next(of_part, part.query()) } else { combined };
         if edge(|| shown_clock::plan(part, plan, params)) { plan } else { none }
     }
 }
 
-/// Plans a combined query in the place of the client's. Null if the client's is to be planned after all. What planning
+/// Plans a combined query in the place of that of a call. Null if the latter is to be planned after all. What planning
 /// raises jumps over this frame.
 ///
 /// # Safety
-/// The arguments must be those of the hook. No frame between here and PostgreSQL may have pending destructors.
-unsafe fn plan_combined(
-    next: Planner,
-    combination: Combination,
-    text: *const c_char,
-    options: c_int,
-    params: pg_sys::ParamListInfo,
-) -> *mut pg_sys::PlannedStmt {
-    let mut plan: *mut pg_sys::PlannedStmt = std::ptr::null_mut();
-    let place = &raw mut plan;
+/// As `next`. No frame between here and PostgreSQL may have pending destructors.
+unsafe fn plan_combined(call: Call<'_>, combination: Combination) -> *mut pg_sys::PlannedStmt {
+    let plan = Cell::new(std::ptr::null_mut());
     // SAFETY: the caller's promise.
     unsafe {
-        with_cleanup(
-            || place.write(direct!(next(combination.query, text, options, params))),
-            || fragments::end(combination),
-        );
+        with_cleanup(|| plan.set(next(call, combination.query)), || fragments::end(combination));
+        let plan = plan.get();
         if edge(|| fragments::add_dependencies(combination, plan)) { plan } else { std::ptr::null_mut() }
     }
 }

@@ -38,6 +38,11 @@ impl<'m> Call<'m> {
         Self { query, text, options, params }
     }
 
+    /// The arguments of the hook.
+    pub fn arguments(&self) -> (*mut pg_sys::Query, *const c_char, c_int, pg_sys::ParamListInfo) {
+        (self.query.as_ptr(), self.text, self.options, self.params.map_or(std::ptr::null_mut(), Tree::as_ptr))
+    }
+
     /// The rewritten query.
     pub fn query(&self) -> Tree<'m, pg_sys::Query> {
         self.query

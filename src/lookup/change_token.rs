@@ -4,20 +4,18 @@
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys;
 
-use super::definition_versions;
-use super::description::{Description, describe};
 use super::question::Question;
-use super::storing;
+use super::rules;
+use super::statement::{Statement, describe};
 use crate::pg::{allocator, encoding};
-use crate::query::Versions;
-use crate::query::relations;
 use crate::query::trusted_extensions::is_trusted_type;
 use crate::query::types::{Nature, nature};
+use crate::query::{Cacheable, Versions, relations};
 use crate::shmem::SharedStore;
 
 /// The versions of the definitions at this moment, and the catalogs at least as new as these. To be asked before a query is parsed.
 pub fn definitions(store: &SharedStore) -> Versions {
-    let versions = definition_versions::current(store);
+    let versions = rules::definitions(store);
     // SAFETY: called inside a transaction.
     unsafe { pg_sys::AcceptInvalidationMessages() };
     versions
@@ -32,10 +30,11 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
         return Err(Reason::OutOfMemory);
     }
     // Whoever keeps a token has no `ttl` that bounds how long a change which nobody has told stays unseen.
-    if relations::reads_trusted(question.plan()) {
+    if relations::reads_trusted(question.plan) {
         return Err(Reason::ForeignTable);
     }
-    let Description { traits, planned, key, relations, snapshot, columns, .. } = describe(store, question)?;
+    let Statement { cacheable, key, relations, snapshot, columns, .. } = describe(store, question)?;
+    let Cacheable { traits, planned, .. } = cacheable;
     // The rows of an answer in the cache are printed when it is served, by the catalogs of that moment. Who keeps a token has the text: the
     // name of a relation, for a value of type regclass, which may have another name by now.
     let is_printed_alike = |type_oid| nature(type_oid) != Nature::Foreign || is_trusted_type(type_oid);
@@ -46,12 +45,9 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
     if traits.bodies.is_some_and(|bodies| bodies.read_relations) {
         return Err(Reason::UserDefinedFunction);
     }
-    let dependencies = storing::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
+    let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
     // What was parsed and planned meant the same when the versions were read, and nobody was changing it.
-    if !definition_versions::are_settled()
-        || planned.versions != parsed_under
-        || definition_versions::current(store) != parsed_under
-    {
+    if !rules::are_settled() || planned.versions != parsed_under || rules::definitions(store) != parsed_under {
         return Err(Reason::DdlInProgress);
     }
     let mut token = HashBuffer::new();

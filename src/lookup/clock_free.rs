@@ -24,11 +24,11 @@ pub fn moves(query: Tree<'_, pg_sys::Query>, params: Option<Tree<'_, pg_sys::Par
 /// other.
 pub fn part_of(query: QueryDesc<'_>) -> Option<QueryDesc<'_>> {
     let plan = query.plan();
-    if !plan_marker::has_verdict_below(plan) { None } else { part_below(query, plan) }
+    plan_marker::params_of_part(plan).and_then(|named| part_below(query, plan, named))
 }
 
 #[inline(never)]
-fn part_below<'q>(query: QueryDesc<'q>, plan: Tree<'q, pg_sys::PlannedStmt>) -> Option<QueryDesc<'q>> {
+fn part_below<'q>(query: QueryDesc<'q>, plan: Tree<'q, pg_sys::PlannedStmt>, named: u32) -> Option<QueryDesc<'q>> {
     let top = child!(plan.planTree).filter(|top| top.type_ == NodeTag::T_Result && !top.lefttree.is_null())?;
     // SAFETY: the memory of the descriptor; as many bytes as are written. The plan, which lives as long, shares its
     // nodes with its copy.
@@ -37,7 +37,7 @@ fn part_below<'q>(query: QueryDesc<'q>, plan: Tree<'q, pg_sys::PlannedStmt>) -> 
         let copy: *mut pg_sys::PlannedStmt = pg_sys::palloc(size_of::<pg_sys::PlannedStmt>()).cast();
         copy.copy_from_nonoverlapping(plan.as_ptr(), 1);
         (*copy).planTree = top.lefttree;
-        (*copy).invalItems = plan_marker::verdict_below(plan);
+        (*copy).invalItems = plan_marker::items_of_part(plan);
         let part: *mut pg_sys::QueryDesc = pg_sys::palloc(size_of::<pg_sys::QueryDesc>()).cast();
         // The snapshot is registered for the query, and the part ends with it.
         part.write(pg_sys::QueryDesc {
@@ -47,7 +47,7 @@ fn part_below<'q>(query: QueryDesc<'q>, plan: Tree<'q, pg_sys::PlannedStmt>) -> 
             snapshot: query.snapshot(),
             dest: pg_sys::None_Receiver,
             // What the projection alone names is no part of the question.
-            params: parameters::only_named(query.params(), plan_marker::params_below(plan)),
+            params: parameters::only_named(query.params(), named),
             queryEnv: (*query.as_ptr()).queryEnv,
             ..Default::default()
         });

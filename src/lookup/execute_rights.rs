@@ -5,8 +5,7 @@ use std::cell::Cell;
 
 use pgrx::pg_sys;
 
-use super::definition_versions;
-use crate::invalidation::own_writes;
+use super::rules;
 use crate::pg::backend_local::Local;
 use crate::query::withdrawn_functions;
 
@@ -17,7 +16,7 @@ static FOUND: Local<Cell<Option<(u64, bool)>>> = Local::new(Cell::new(None));
 pub fn may_lack(ddl: u64) -> bool {
     match FOUND.get() {
         // What this transaction withdraws itself moves the version when it commits.
-        Some((version, lacks)) if version == ddl && own_writes::check_own_writes(&[]).is_ok() => lacks,
+        Some((version, lacks)) if version == ddl && rules::check_own_writes(&[]).is_ok() => lacks,
         _ => ask(ddl),
     }
 }
@@ -29,7 +28,7 @@ fn ask(ddl: u64) -> bool {
     unsafe { pg_sys::AcceptInvalidationMessages() };
     let Some(lacks) = withdrawn_functions::any() else { return true };
     // What a transaction sees that has changed definitions itself may be rolled back. What others are changing may be seen as it was.
-    if own_writes::check_own_writes(&[]).is_ok() && definition_versions::are_settled() {
+    if rules::check_own_writes(&[]).is_ok() && rules::are_settled() {
         FOUND.set(Some((ddl, lacks)));
     }
     lacks

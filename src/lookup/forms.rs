@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use arrow_cache_core::Reason;
 
-use super::definition_versions;
+use super::rules;
 use crate::pg::backend_local::Local;
 use crate::query::Versions;
 use crate::query::eligibility::QueryTraits;
@@ -62,7 +62,7 @@ fn current(forms: &[Option<KnownForm>], form: FormHash, versions: Versions) -> O
 /// Remembers what was found out about a form under these versions, and with names resolved in this way, if that matters. Not while somebody
 /// is changing definitions: it may be what was true before.
 pub fn remember(form: FormHash, versions: Versions, resolution: Option<ResolutionHash>, finding: Finding) {
-    if !definition_versions::are_settled() {
+    if !rules::are_settled() {
         return;
     }
     FORMS.with_borrow_mut(|forms| {

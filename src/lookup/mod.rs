@@ -8,14 +8,13 @@
 //!    nothing is planned (`placeholder`).
 //! 3. The plan starts (`start`): is it the client's own statement (`portal`), and worth a lookup (`quick_statements`, by the `price` of one)?
 //!    What is bypassed may be timed nevertheless (`timing`).
-//! 4. The answer is looked up (`find`): what is asked (`question`, `description`), under which snapshot (`snapshot`), and may the
-//!    stored answer be given now (`entry_validity`)?
-//! 5. A hit is served. A miss is executed, and its answer stored if it may be (`storing`). Whatever came of it is counted and logged
-//!    (`outcome`).
+//! 4. The answer is looked up (`find`): what is asked (`question`, `statement`), and may the stored answer be given now?
+//! 5. A hit is served. A miss is executed, and its answer stored if it may be, and if it is worth that (`admission`).
+//!    Whatever came of it is counted and logged (`outcome`).
+//!
+//! Whether an answer may be given or stored is asked of `rules`, by all ways to an answer.
 //!
 //! `row_bounds` finds out between which rows a time lies that no index knows, for the key.
-//!
-//! `quick_rows` says which first runs are not worth storing before the same is asked again.
 //!
 //! `single_flight` lets one of those who miss the same answer compute it, while the others wait (`held_claims`, `waited`).
 //!
@@ -27,12 +26,10 @@
 //! State of this backend only (`execute_rights`, `forms`, `held_claims`, `kept_templates`, `price`, `quick_statements`,
 //! `row_bounds`, `single_flight`, `waited`); what is shared is read through `shmem`.
 
+pub mod admission;
 mod call;
 mod change_token;
 pub mod clock_free;
-mod definition_versions;
-mod description;
-mod entry_validity;
 pub mod execute_rights;
 mod find;
 mod fingerprint;
@@ -47,14 +44,13 @@ mod planning;
 pub mod portal;
 mod price;
 mod question;
-pub mod quick_rows;
 pub mod quick_statements;
 mod row_bounds;
+mod rules;
 pub mod single_flight;
-mod snapshot;
 pub mod staleness;
 mod start;
-mod storing;
+mod statement;
 pub mod timing;
 mod unclear_hints;
 mod verdict;
@@ -62,15 +58,14 @@ mod waited;
 
 pub use call::Call;
 pub use change_token::{change_token, definitions};
-pub use definition_versions::current as definition_versions;
 pub use execute_rights::may_lack as may_lack_execute;
 pub use find::{Lateness, find};
 pub use held_claims::Lead;
-pub use outcome::{Found, Miss};
+pub use outcome::{Found, Guarantees, Miss, Missed};
 pub use placeholder::{Pending, Placeholder, pending, serve_pending, still_stands};
 pub use planning::{Planning, before_planning, concerns, may_be_kept};
 pub use question::Question;
 pub use row_bounds::{Effort, RowBounds};
-pub use snapshot::view as snapshot_view;
-pub use start::{Task, at_start, bypass_at_once, skip, skip_at_once};
+pub use rules::{definitions as definition_versions, have_changed, snapshot as snapshot_view};
+pub use start::{Task, at_start, pass_at_once, scrolls, skip};
 pub use verdict::{Eligible, after_planning, leave_unchecked, refuse};

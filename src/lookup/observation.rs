@@ -5,12 +5,11 @@
 use arrow_cache_core::{Dependency, Reason};
 use pgrx::pg_sys;
 
-use super::definition_versions::{self, UNKNOWN_CATALOGS};
-use super::{snapshot, storing};
+use super::rules::{self, UNKNOWN_CATALOGS};
 use crate::pg::attention::{Attended, Matter};
 use crate::pg::backend_local::Local;
 use crate::pg::query_desc::QueryDesc;
-use crate::query::{Marked, environment, plan_marker, relations};
+use crate::query::{Cacheable, Verdict, environment, plan_marker, relations};
 use crate::shmem;
 
 /// Most dependencies that are added to those of one answer.
@@ -101,15 +100,17 @@ pub fn look_at(query: QueryDesc<'_>) {
 /// Why no answer must rest on it.
 fn read_by(query: QueryDesc<'_>, outer: Option<&pg_sys::SnapshotData>) -> Result<Vec<Dependency>, Reason> {
     let store = shmem::store().ok_or(Reason::NoRoom)?;
-    let (traits, planned, asks_for_time) = match plan_marker::read(query.plan()) {
-        Marked::Cacheable { traits, planned, asks_for_time, .. } => (traits, planned, asks_for_time),
-        Marked::Bypass(Reason::NotAnalyzed) | Marked::Unchecked(_) => return Err(Reason::OldPlan),
-        Marked::Bypass(reason) => return Err(reason),
+    let Cacheable { traits, planned, clock, .. } = match plan_marker::read(query.plan()) {
+        Verdict::Cacheable(cacheable) => cacheable,
+        Verdict::Bypass(Reason::NotAnalyzed) | Verdict::Unchecked(_) | Verdict::StandsFor(_) => {
+            return Err(Reason::OldPlan);
+        }
+        Verdict::Bypass(reason) => return Err(reason),
     };
     // SAFETY: the extras were just read, into the current memory context.
     let (extras, settings) = unsafe { (traits.extras.relations(), traits.extras.settings()) };
     // Neither values of the clock nor custom settings that only this query asks for are in the key.
-    if asks_for_time || !settings.is_empty() {
+    if !clock.is_none() || !settings.is_empty() {
         return Err(Reason::SessionFunction);
     }
     if traits.may_garble_text() {
@@ -122,11 +123,11 @@ fn read_by(query: QueryDesc<'_>, outer: Option<&pg_sys::SnapshotData>) -> Result
         return Err(Reason::ForeignTable);
     }
     let relations = relations::of_plan(query.plan(), extras);
-    let snapshot = snapshot::view(&store, query.snapshot_data())?;
-    let dependencies = storing::dependencies(&store, &relations, traits.rests_on_enums, &snapshot)?;
+    let snapshot = rules::snapshot(&store, query.snapshot_data())?;
+    let dependencies = rules::dependencies(&store, &relations, traits.rests_on_enums, &snapshot)?;
     // Procedural languages keep plans for the session.
     let is_old = planned.versions.catalogs == UNKNOWN_CATALOGS
-        || planned.versions != definition_versions::current(&store)
+        || planned.versions != rules::definitions(&store)
         || planned.under.is_some_and(|then| then != environment::under(store.seed()));
     if is_old { Err(Reason::OldPlan) } else { Ok(dependencies) }
 }

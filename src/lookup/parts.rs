@@ -8,13 +8,13 @@ use arrow_cache_core::{CacheKey, Dependency, Pin, Reason, Wanted};
 use pgrx::pg_sys;
 
 use super::call::Call;
-use super::fingerprint::Fingerprint;
 use super::forms::{self, Finding};
 use super::held_claims::Lead;
-use super::outcome::Miss;
+use super::outcome::{Guarantees, Miss};
+use super::rules::{self, StartedUnder, Stored, UNKNOWN_CATALOGS};
 use super::single_flight::{self, Joined, Missed, Patience};
 use super::verdict::{self, Eligible};
-use super::{definition_versions, entry_validity, portal, snapshot, storing};
+use super::{admission, portal};
 use crate::arrow::column::{self, Column};
 use crate::invalidation::own_writes;
 use crate::pg::compat::unchecked_plan;
@@ -22,11 +22,11 @@ use crate::pg::error_passing::kept;
 use crate::pg::tree::{Tree, child};
 use crate::pg::{allocator, backend, server};
 use crate::query::eligibility::{QueryTraits, check_query};
-use crate::query::hashes::{EnvironmentHash, FactsHash};
+use crate::query::hashes::EnvironmentHash;
 use crate::query::statement_terms::StatementTerms;
-use crate::query::{Under, Verdict, Versions, environment, identity, relations};
+use crate::query::{Cacheable, Under, Verdict, Versions, environment, identity, relations};
+use crate::settings;
 use crate::shmem::{self, SharedStore};
-use crate::{session, settings};
 
 /// The key of a part, and the text that tells it from others with that key.
 pub type PartKey = (CacheKey, Rc<[u8]>);
@@ -56,7 +56,7 @@ impl MadeUnder {
 /// The environment in which the parts of a plan are looked up now. `None` if none may be looked up or stored: the cache
 /// is off, the transaction has an id, or it is not sure that a plan that was made now would be the same.
 pub fn environment(store: &SharedStore, made: MadeUnder) -> Option<EnvironmentHash> {
-    let current = definition_versions::current(store);
+    let current = rules::definitions(store);
     if !settings::enabled()
         || !settings::enable_fragments()
         || settings::debug_serve_fills()
@@ -74,7 +74,7 @@ pub fn environment(store: &SharedStore, made: MadeUnder) -> Option<EnvironmentHa
 ///
 /// Whoever has changed some is counted until the versions have moved for the last time, so this is asked in that order.
 pub fn are_current(store: &SharedStore, versions: Versions) -> bool {
-    definition_versions::are_settled() && definition_versions::current(store) == versions
+    rules::are_settled() && rules::definitions(store) == versions
 }
 
 /// The environment of now.
@@ -89,15 +89,16 @@ pub fn stored_part(
     columns: &[Column],
     snapshot: Option<&pg_sys::SnapshotData>,
 ) -> Option<Pin> {
-    let snapshot = snapshot::view(store, snapshot).ok()?;
-    let pin = store.lookup(*key)?;
-    if entry_validity::check(store, &pin, text, &column::describe(columns), &snapshot, StatementTerms::INSISTED)
-        == Ok(true)
-    {
-        return Some(pin);
+    let snapshot = rules::snapshot(store, snapshot).ok()?;
+    let descriptor = column::describe(columns);
+    match rules::find_entry(store, *key, (text, &descriptor), &snapshot, StatementTerms::INSISTED) {
+        Ok(Stored::Valid(pin)) => Some(pin),
+        Ok(Stored::Outdated(pin)) => {
+            store.unpin(pin);
+            None
+        }
+        Ok(Stored::Nothing) | Err(_) => None,
     }
-    store.unpin(pin);
-    None
 }
 
 /// Claims a part that is missing, or waits for whoever computes it. `relations` are those that it reads.
@@ -110,7 +111,7 @@ pub fn join(
 ) -> Joined {
     // The exact ones are known when the part has been planned. Who waits only needs to know when waiting is in vain.
     let dependencies =
-        snapshot::view(store, snapshot).and_then(|snapshot| storing::dependencies(store, relations, false, &snapshot));
+        rules::snapshot(store, snapshot).and_then(|snapshot| rules::dependencies(store, relations, false, &snapshot));
     match dependencies {
         Ok(dependencies) => {
             let missed = Missed { key: *key, form: None, dependencies: &dependencies, wanted: Wanted::Current };
@@ -127,7 +128,7 @@ pub fn join(
 /// The reason not to store the part.
 pub fn before_planning(store: &SharedStore, call: &Call<'_>, is_one_shot: bool) -> Result<Eligible, Reason> {
     let identity = identity::of(call.query(), store.seed())?;
-    let versions = definition_versions::current(store);
+    let versions = rules::definitions(store);
     let traits = match forms::finding(identity.form, versions, || None) {
         Some(Finding::Refused(reason)) => return Err(reason),
         Some(Finding::Eligible(traits)) => Some(traits),
@@ -169,7 +170,7 @@ pub fn check_part(store: &SharedStore, part: Tree<'_, pg_sys::Query>, versions: 
         None => {
             let found = check_query(part, store.seed());
             let finding = found.traits.map_or_else(Finding::Refused, Finding::Eligible);
-            if !found.resolves_names && own_writes::check_own_writes(&[]).is_ok() {
+            if !found.resolves_names && rules::check_own_writes(&[]).is_ok() {
                 forms::remember(form, versions, None, finding);
             }
             found.traits?
@@ -183,7 +184,6 @@ pub fn check_part(store: &SharedStore, part: Tree<'_, pg_sys::Query>, versions: 
 /// # Errors
 /// The reason not to store it.
 pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> Result<Box<Miss>, Reason> {
-    let form = eligible.form();
     let (key, text) = part.key;
     let plan = part.plan;
     if environment::hash(store.seed(), &[]) != Ok(part.environment) {
@@ -197,39 +197,27 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
     }
     let dependencies = dependencies(store, eligible, part)?;
     let terms = StatementTerms::INSISTED;
-    if let Some(reason) = storing::refusal(store, *key, terms, false) {
+    if let Some(reason) = admission::refusal(store, *key, terms, false) {
         return Err(reason);
     }
     Ok(Box::new(Miss {
-        stale_bound: None,
-        known_good: backend::statement_start(),
-        catalogs_then: definition_versions::UNKNOWN_CATALOGS,
         key: *key,
-        may_be_unread: false,
-        facts: FactsHash::NONE,
-        plan_cost: child!(plan.planTree).map_or(0.0, |top| top.total_cost),
-        fingerprint: Fingerprint(0),
         text: Rc::clone(text),
-        dependencies,
         columns: part.columns.into(),
-        stale: false,
-        query_id: 0,
+        statement: None,
+        plan_cost: child!(plan.planTree).map_or(0.0, |top| top.total_cost),
+        guarantees: Guarantees {
+            dependencies,
+            started: StartedUnder::in_environment(part.environment),
+            may_be_unread: false,
+            observes: false,
+            known_good: backend::statement_start(),
+            catalogs: UNKNOWN_CATALOGS,
+            stale_bound: None,
+        },
         terms,
         refused: None,
-        statement: session::statement_number(),
-        environment: part.environment,
-        settings: Vec::new(),
-        receives_text: false,
-        definition_changes: session::definition_changes(),
-        catalogs: None,
-        observes: false,
-        role: backend::user_id().to_u32(),
-        scrolls: false,
-        tuples: std::ptr::null_mut(),
-        is_part: true,
         lead: Rc::new(Lead::default()),
-        form,
-        combined: false,
     }))
 }
 
@@ -238,7 +226,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
 /// # Errors
 /// The reason not to store it.
 fn dependencies(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> Result<Vec<Dependency>, Reason> {
-    let Verdict::Cacheable { traits, planned, .. } = verdict::of_plan(part.plan, eligible) else {
+    let Verdict::Cacheable(Cacheable { traits, planned, .. }) = verdict::of_plan(part.plan, eligible) else {
         return Err(Reason::UnsupportedRelation);
     };
     if !may_have_parts(&traits) || traits.clocks != 0 {
@@ -248,12 +236,12 @@ fn dependencies(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>)
     if relations::reads_trusted(part.plan) {
         return Err(Reason::ForeignTable);
     }
-    let seen = definition_versions::current(store);
-    let snapshot = snapshot::view(store, part.snapshot)?;
+    let seen = rules::definitions(store);
+    let snapshot = rules::snapshot(store, part.snapshot)?;
     let relations = relations::of_plan(part.plan, Vec::new());
-    let dependencies = storing::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
+    let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
     // When the part was looked up, its plan was good for these definitions.
-    if definition_versions::current(store) != seen || seen != planned.versions || seen != part.versions {
+    if rules::definitions(store) != seen || seen != planned.versions || seen != part.versions {
         return Err(Reason::DdlInProgress);
     }
     Ok(dependencies)
@@ -262,8 +250,7 @@ fn dependencies(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>)
 /// Plans the query of a part as the server does, apart from the hooks: other libraries have seen the statement that it
 /// is part of. Raises what planning raises.
 pub fn plan(call: &Call<'_>) -> *mut pg_sys::PlannedStmt {
-    let (query, text, options) = (call.query().as_ptr(), call.source(), call.options());
-    let params = call.params().map_or(std::ptr::null_mut(), Tree::as_ptr);
+    let (query, text, options, params) = call.arguments();
     // SAFETY: a query of our own that nobody has planned yet. It asks for no permissions.
     unsafe {
         let plan = kept!(server::standard_planner(query, text, options, params));

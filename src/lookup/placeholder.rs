@@ -16,11 +16,8 @@ use pgrx::pg_sys;
 use super::call::Call;
 use super::outcome::note_hit;
 use super::row_bounds::{Effort, RowBounds};
-use super::{
-    definition_versions, entry_validity, kept_templates, portal, price, quick_statements, single_flight, snapshot,
-    staleness,
-};
-use crate::invalidation::own_writes;
+use super::rules::{self, Stored};
+use super::{kept_templates, portal, price, quick_statements, single_flight, staleness};
 use crate::pg::memory_context::{copy_to_current, room_for};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
@@ -30,7 +27,7 @@ use crate::query::hashes::{FactsHash, FormId};
 use crate::query::identity::Identified;
 use crate::query::key::{self, Asked, HashedText, Keyed};
 use crate::query::statement_terms::StatementTerms;
-use crate::query::{Versions, environment};
+use crate::query::{Versions, environment, plan_marker};
 use crate::serve::{self, Hit, Template};
 use crate::session::{self, Status};
 use crate::settings;
@@ -98,24 +95,24 @@ pub fn make(
     let terms = StatementTerms::of(call.own_text()).ok()?;
     let text = HashedText::of(call.own_text(), store.seed()).ok()?;
     let environment = environment::hash(store.seed(), &[]).ok()?;
-    let asked = Asked { tree, old_plan: None, environment };
+    let asked = Asked { tree, plan_made_otherwise: None, environment };
     // What the planner is given for a Bind is read at its Execute.
     let trees = clock;
-    let planning = if trees.is_none() { None } else { snapshot_of_planning(store) };
+    let planning = if trees.is_none() { None } else { rules::snapshot_of_planning(store) };
     let bounds = planning.as_ref().map(|(data, view)| RowBounds::new(store, data, view, Effort::Look));
     // The server has locked all relations that the query names.
     let sight = bounds.as_ref().map(|bounds| bounds.sight(None));
     let clock = Clock { trees, params: call.params(), one_message: !call.has_values(), sight };
     let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed()).ok()?;
     let form = form.id();
-    let Computed { facts, cost } = promising_answer(store, key, form, terms)?;
+    let (facts, cost) = promising_answer(store, key, form, terms)?;
     let template = kept_templates::find(form, versions, facts)?;
     // What a portal then holds open, only starting its own plan can tell.
     if call.has_values() && template.open_relations().prunes_at_start {
         return None;
     }
     // Whoever has written to what it reads gets a plan of his own before the snapshot is taken.
-    own_writes::check_own_writes(template.relations()).ok()?;
+    rules::check_own_writes(template.relations()).ok()?;
     // SAFETY: the memory that is current while a query is planned is that of its message.
     let text = unsafe { copy_to_current(&text.bytes) }?;
     let bounds = times.has_bounds.then_some((trees, times.hash));
@@ -134,49 +131,27 @@ fn often_gives_way(call: &Call<'_>) -> bool {
     has_old_snapshot || (call.has_values() && !portal::is_bound_without_name())
 }
 
-/// What is known of the plan that computed a stored answer.
-struct Computed {
-    facts: FactsHash,
-    /// Its cost. Another plan with the same facts may have been made for other values.
-    cost: f64,
-}
-
-impl Computed {
-    /// That of the answer that is pinned, which is let go.
-    fn of(store: &SharedStore, pin: Pin) -> Self {
+/// What is known of the plan that computed a stored answer: its facts, and its cost, since another plan with the same facts
+/// may have been made for other values. `None` if the answer does not seem to hold. If it is outdated, and somebody
+/// computes another one, that is waited for.
+fn promising_answer(
+    store: &SharedStore,
+    key: CacheKey,
+    form: FormId,
+    terms: StatementTerms,
+) -> Option<(FactsHash, f64)> {
+    let promising = || {
+        let pin = store.lookup(key).ok_or(false)?;
         let view = store.view(&pin);
-        let computed = Self { facts: FactsHash(view.facts()), cost: view.plan_cost() };
+        let computed = (FactsHash(view.facts()), view.plan_cost());
+        let is_promising = rules::is_promising(store, &pin, terms);
+        let is_outdated = !is_promising && !store.is_current(&pin);
         store.unpin(pin);
-        computed
-    }
-}
-
-/// What is known of the plan that computed the stored answer, if that seems to hold. If it is outdated, and somebody computes another one, that is
-/// waited for.
-fn promising_answer(store: &SharedStore, key: CacheKey, form: FormId, terms: StatementTerms) -> Option<Computed> {
-    let pin = store.lookup(key)?;
-    if entry_validity::is_promising(store, &pin, terms) {
-        return Some(Computed::of(store, pin));
-    }
-    let is_outdated = !store.is_current(&pin);
-    store.unpin(pin);
+        if is_promising { Ok(computed) } else { Err(is_outdated) }
+    };
     // Who may be given the outdated answer does not wait.
-    if !is_outdated || staleness::bound(terms).is_some() || !single_flight::wait_before_planning(store, key, form) {
-        return None;
-    }
-    let pin = store.lookup(key)?;
-    if entry_validity::is_promising(store, &pin, terms) {
-        return Some(Computed::of(store, pin));
-    }
-    store.unpin(pin);
-    None
-}
-
-/// The snapshot of planning, under which the bounds are found that the statement is likely to have.
-fn snapshot_of_planning<'s>(store: &SharedStore) -> Option<(&'s pg_sys::SnapshotData, SnapshotView<'s>)> {
-    // SAFETY: plain state of the backend; the active snapshot stays active while a query is planned.
-    let snapshot = unsafe { if pg_sys::ActiveSnapshotSet() { pg_sys::GetActiveSnapshot().as_ref() } else { None } }?;
-    Some((snapshot, snapshot::view(store, Some(snapshot)).ok()?))
+    let waits = || staleness::bound(terms).is_none() && single_flight::wait_before_planning(store, key, form);
+    promising().or_else(|is_outdated| if is_outdated && waits() { promising() } else { Err(false) }).ok()
 }
 
 /// Is the answer still there that a placeholder stands for, and are the definitions those that it was made under? Asked before the snapshot is taken, so that
@@ -184,12 +159,12 @@ fn snapshot_of_planning<'s>(store: &SharedStore) -> Option<(&'s pg_sys::Snapshot
 pub fn still_stands(plan: *mut pg_sys::PlannedStmt) -> bool {
     // SAFETY: as in `pending`; `make` has just handed the plan out.
     let pending = unsafe {
-        Tree::enter(plan).and_then(|plan| serve::stands_for(plan)).map(|pending| &*pending.cast::<Pending<'_>>())
+        Tree::enter(plan).and_then(|plan| plan_marker::stands_for(plan)).map(|pending| &*pending.cast::<Pending<'_>>())
     };
     let (Some(pending), Some(store)) = (pending, shmem::store()) else { return false };
-    definition_versions::current(&store) == pending.versions
+    rules::definitions(&store) == pending.versions
         && store.lookup(pending.key).is_some_and(|pin| {
-            let is_promising = entry_validity::is_promising(&store, &pin, pending.terms);
+            let is_promising = rules::is_promising(&store, &pin, pending.terms);
             store.unpin(pin);
             is_promising
         })
@@ -199,7 +174,7 @@ pub fn still_stands(plan: *mut pg_sys::PlannedStmt) -> bool {
 pub fn pending<'q>(desc: QueryDesc<'q>) -> Option<&'q Pending<'q>> {
     // SAFETY: only `make` hands placeholders out, and what they stand for lives as long as their message, which the
     // query does not outlive.
-    unsafe { serve::stands_for(desc.plan()).map(|pending| &*pending.cast_const().cast()) }
+    unsafe { plan_marker::stands_for(desc.plan()).map(|pending| &*pending.cast_const().cast()) }
 }
 
 /// Puts the serving plan in the place of a placeholder, if the answer holds. If not, the query has to be planned; says which.
@@ -221,7 +196,7 @@ fn serves(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> bool {
         return false;
     }
     let Some(store) = shmem::store() else { return false };
-    let current = definition_versions::current(&store) == pending.versions;
+    let current = rules::definitions(&store) == pending.versions;
     let template = kept_templates::find(pending.form, pending.versions, pending.facts).filter(|_| current);
     let Some(template) = template else { return false };
     let Some(pin) = valid_answer(&store, desc, pending, &template) else { return false };
@@ -249,20 +224,20 @@ fn serves(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> bool {
 /// The entry that the placeholder was made for, or one in its place with the same facts, if it holds under the snapshot of the query.
 #[inline]
 fn valid_answer(store: &SharedStore, desc: QueryDesc<'_>, pending: &Pending<'_>, template: &Template) -> Option<Pin> {
-    let snapshot = snapshot::view(store, desc.snapshot_data()).ok()?;
-    own_writes::check_own_writes(template.relations()).ok()?;
+    let snapshot = rules::snapshot(store, desc.snapshot_data()).ok()?;
+    rules::check_own_writes(template.relations()).ok()?;
     if !bounds_hold(store, desc, pending, template, &snapshot) {
         return None;
     }
-    let pin = store.lookup(pending.key)?;
-    // Another answer may have taken the place of the one that the placeholder was made for.
-    let fits = store.view(&pin).facts() == pending.facts.0;
-    let descriptor = template.descriptor();
-    if !fits || entry_validity::check(store, &pin, pending.text, descriptor, &snapshot, pending.terms) != Ok(true) {
-        store.unpin(pin);
-        return None;
-    }
-    Some(pin)
+    let (text, descriptor) = (pending.text, template.descriptor());
+    let pin = match rules::find_entry(store, pending.key, (text, descriptor), &snapshot, pending.terms) {
+        // Another answer may have taken the place of the one that the placeholder was made for.
+        Ok(Stored::Valid(pin)) if store.view(&pin).facts() == pending.facts.0 => return Some(pin),
+        Ok(Stored::Valid(pin) | Stored::Outdated(pin)) => pin,
+        Ok(Stored::Nothing) | Err(_) => return None,
+    };
+    store.unpin(pin);
+    None
 }
 
 /// Are the canonical bounds under the snapshot of the query those that the placeholder was made for?

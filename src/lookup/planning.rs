@@ -9,7 +9,7 @@ use super::fingerprint::Fingerprint;
 use super::forms::{self, Finding};
 use super::placeholder::{self, Placeholder};
 use super::verdict::{Eligible, check, meaning};
-use super::{definition_versions, kept_templates, price, quick_statements, timing, unclear_hints};
+use super::{kept_templates, price, quick_statements, rules, timing, unclear_hints};
 use crate::pg::allocator;
 use crate::query::eligibility::reads_nothing;
 use crate::query::hashes::FormId;
@@ -86,7 +86,7 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     }
     // From here on it costs something: a session whose statements are all too quick never attaches to the store.
     let Some(store) = shmem::store() else { return Ok(Planning::Ignored) };
-    let versions = definition_versions::current(&store);
+    let versions = rules::definitions(&store);
     let traits = match forms::finding(form, versions, || name_resolution::hash(seed).ok()) {
         Some(Finding::Refused(reason)) => return Err(reason),
         Some(Finding::Eligible(traits)) => Some(traits),

@@ -150,29 +150,17 @@ pub fn messages_received() -> u64 {
     unsafe { pg_sys::SharedInvalidMessageCounter }
 }
 
-/// The plan that the active portal runs, if it is one that PostgreSQL keeps and invalidates: a prepared statement holds
-/// it, beside the portal. One that was made for this execution alone is never invalidated.
-fn kept_plan() -> Option<*mut pg_sys::CachedPlan> {
-    let plan = active().filter(|portal| is_starting_cached_plan(portal))?.cplan;
-    // SAFETY: a portal that runs a cached plan holds it.
-    unsafe { (*plan).refcount > 1 }.then_some(plan)
-}
-
-/// Does the active portal run a kept plan that is still valid, once all invalidations sent so far are accepted?
+/// Returns true if the active portal runs a plan that PostgreSQL keeps and invalidates, which is still valid once all
+/// invalidations sent so far are accepted. A prepared statement holds such a plan, beside the portal; one that was made
+/// for this execution alone is never invalidated.
 pub fn has_valid_plan() -> bool {
-    kept_plan().is_some_and(|plan| {
-        // SAFETY: called inside a transaction; the portal holds the plan meanwhile.
+    active().filter(|portal| is_starting_cached_plan(portal)).is_some_and(|portal| {
+        // SAFETY: called inside a transaction; a portal that runs a cached plan holds it meanwhile.
         unsafe {
-            pg_sys::AcceptInvalidationMessages();
-            (*plan).is_valid
+            (*portal.cplan).refcount > 1 && {
+                pg_sys::AcceptInvalidationMessages();
+                (*portal.cplan).is_valid
+            }
         }
     })
-}
-
-/// Has the statement planned anew at its next execution, as an invalidation would.
-pub fn ask_for_new_plan() {
-    if let Some(plan) = kept_plan() {
-        // SAFETY: the portal holds the plan, and nothing of ours refers to it.
-        unsafe { (*plan).is_valid = false };
-    }
 }

@@ -1,5 +1,5 @@
-//! A statement as far as the cache is concerned: its plan, with the verdict in it, and what it runs with. Whoever makes a question
-//! vouches for its parts (`QueryDesc`, `Tree`), so they are read without vouching again. A plain value.
+//! A statement as far as the cache is concerned: its plan, with the verdict in it, and what it runs with. Whoever makes
+//! a question vouches for its parts (`QueryDesc`, `Tree`), so they are read without vouching again. A plain value.
 
 use std::ffi::{CStr, c_char};
 
@@ -18,52 +18,70 @@ use crate::session;
 
 /// A statement that asks the cache, valid for `'q`.
 pub struct Question<'q> {
-    plan: Tree<'q, pg_sys::PlannedStmt>,
-    /// The text that it is part of, which ends in NUL.
-    source: *const c_char,
-    params: Option<Tree<'q, pg_sys::ParamListInfoData>>,
-    snapshot: Option<&'q pg_sys::SnapshotData>,
-    /// The text that stands for it, when that is not part of `source`.
-    text: Option<&'q CStr>,
-    only_asked: bool,
-    effort: Effort,
-    stays_open: bool,
-    started_by_client: bool,
-    planned_as: Option<Fingerprint>,
+    /// The plan.
+    pub plan: Tree<'q, pg_sys::PlannedStmt>,
+    /// The values of its parameters, if it has any.
+    pub params: Option<Tree<'q, pg_sys::ParamListInfoData>>,
+    /// The snapshot that it runs under.
+    pub snapshot: Option<&'q pg_sys::SnapshotData>,
+    /// Where its own text lies.
+    pub own_text: Text,
+    /// A text that stands for it in the place of its own.
+    pub other_text: Option<&'q CStr>,
+    /// It will not be executed, so that it does not count as a run.
+    pub only_asked: bool,
+    /// What may be done to find canonical bounds.
+    pub effort: Effort,
+    /// Other statements may run between its start and its end, whatever its portal says.
+    pub stays_open: bool,
+    /// A client has started it: it is not looked up if such statements have always been too quick to be stored.
+    pub started_by_client: bool,
+    /// Its fingerprint, if it was planned for this execution.
+    pub planned_as: Option<Fingerprint>,
 }
 
 impl<'q> Question<'q> {
     /// The question that a query asks that is about to be started.
     pub fn of(desc: QueryDesc<'q>) -> Self {
         Self {
-            plan: desc.plan(),
-            source: desc.source(),
             // SAFETY: the parameters of a query are null or valid as long as it.
             params: unsafe { Tree::enter(desc.params()) },
-            snapshot: desc.snapshot_data(),
-            text: None,
             only_asked: session::explaining(),
             // EXPLAIN may run it, but shows what there is.
             effort: if session::explaining() { Effort::Look } else { Effort::Read },
-            stays_open: false,
-            started_by_client: false,
-            planned_as: None,
+            ..Self::of_plan(desc.plan(), desc.source(), desc.snapshot_data())
         }
     }
 
-    /// The question of a query without parameters that will not be executed: it does not count as a run. The plan's relations are
-    /// locked, and the snapshot is registered or active.
+    /// The question of a query without parameters that will not be executed. The plan's relations are locked, and the
+    /// snapshot is registered or active.
     pub fn only_asked(
         plan: Tree<'q, pg_sys::PlannedStmt>,
         source: &'q CStr,
         snapshot: Option<&'q pg_sys::SnapshotData>,
     ) -> Self {
+        Self::of_plan(plan, source.as_ptr(), snapshot)
+    }
+
+    /// As `only_asked`. The source, a text that the query is part of, must end in NUL and stay as long as the question.
+    #[inline(always)]
+    fn of_plan(
+        plan: Tree<'q, pg_sys::PlannedStmt>,
+        source: *const c_char,
+        snapshot: Option<&'q pg_sys::SnapshotData>,
+    ) -> Self {
+        // The plan knows where its text lies, except for a query inside a utility statement, whose own place stands in.
+        let (mut location, mut length) = (plan.stmt_location, plan.stmt_len);
+        if location <= 0 && length <= 0 {
+            (location, length) = session::wrapped_text(source).unwrap_or((location, length));
+        }
         Self {
             plan,
-            source: source.as_ptr(),
             params: None,
             snapshot,
-            text: None,
+            // SAFETY: both callers have such a source.
+            own_text: unsafe { Text::of(source, location, length) },
+            other_text: None,
             only_asked: true,
             effort: Effort::Look,
             stays_open: false,
@@ -72,99 +90,31 @@ impl<'q> Question<'q> {
         }
     }
 
-    /// The question, and what may be done to find canonical bounds for it.
-    pub fn with_effort(self, effort: Effort) -> Self {
-        Self { effort, ..self }
-    }
-
-    /// The question, with the values of its parameters.
-    pub fn with_params(self, params: Option<Tree<'q, pg_sys::ParamListInfoData>>) -> Self {
-        Self { params, ..self }
-    }
-
-    /// The question, with a text that stands for it in the place of its own, if there is one.
-    pub fn with_text(self, text: Option<&'q CStr>) -> Self {
-        Self { text, ..self }
-    }
-
-    /// The question, and whether other statements may run between the start and the end of its query, whatever its portal says.
-    pub fn staying_open(self, stays_open: bool) -> Self {
-        Self { stays_open, ..self }
-    }
-
-    /// The question of a statement that a client has started: it is not looked up if such statements have always been too quick to be
-    /// stored. `planned_as` is its fingerprint if it was planned for this execution.
-    pub fn started_by_client(self, planned_as: Option<Fingerprint>) -> Self {
-        Self { started_by_client: true, planned_as, ..self }
-    }
-
-    /// The plan.
-    pub fn plan(&self) -> Tree<'q, pg_sys::PlannedStmt> {
-        self.plan
-    }
-
-    /// The values of its parameters, if it has any.
-    pub fn params(&self) -> Option<Tree<'q, pg_sys::ParamListInfoData>> {
-        self.params
-    }
-
-    /// The snapshot that it runs under.
-    pub fn snapshot(&self) -> Option<&'q pg_sys::SnapshotData> {
-        self.snapshot
-    }
-
-    /// Will it not be executed? Then it does not count as a run.
-    pub fn is_only_asked(&self) -> bool {
-        self.only_asked
-    }
-
-    /// What may be done to find canonical bounds.
-    pub fn effort(&self) -> Effort {
-        self.effort
-    }
-
-    /// May other statements run between its start and its end, whatever its portal says?
-    pub fn stays_open(&self) -> bool {
-        self.stays_open
-    }
-
-    /// Is it started, and are its rows read, within one message of the client? A bound portal is started by one and read by another.
+    /// Is it started, and are its rows read, within one message of the client? A bound portal is started by one and
+    /// read by another.
     pub fn runs_in_one_message(&self) -> bool {
         !self.stays_open && !portal::may_be_read_later() && (!portal::is_bound() || session::executing_prepared())
     }
 
-    /// Is it to be left alone if such statements are too quick? One that was planned for this execution was asked about then.
+    /// Is it to be left alone if such statements are too quick? One that was planned for this execution was asked about
+    /// then.
     pub fn may_be_skipped(&self) -> bool {
         self.started_by_client && self.planned_as.is_none()
     }
 
-    /// By what its speed is remembered: the fingerprint of its text, if it was planned for this execution; else `form` stands in.
+    /// By what its speed is remembered: the fingerprint of its text, if it was planned for this execution; else `form`
+    /// stands in.
     pub fn fingerprint(&self, form: Fingerprint) -> Fingerprint {
         self.planned_as.unwrap_or(form)
     }
 
-    /// Where its own text lies. The plan knows, except for a query inside a utility statement, whose own place stands in for it.
-    pub fn own_text(&self) -> Text {
-        let (mut location, mut length) = (self.plan.stmt_location, self.plan.stmt_len);
-        if location <= 0 && length <= 0 {
-            (location, length) = session::wrapped_text(self.source).unwrap_or((location, length));
-        }
-        // SAFETY: a question's text ends in NUL, and stays as long as the question.
-        unsafe { Text::of(self.source, location, length) }
-    }
-
-    /// Does the text that a query is part of begin with its own, and that with the word SELECT? Then no hint stands before it.
+    /// Does the text that a query is part of begin with its own, and that with the word SELECT? Then no hint stands
+    /// before it.
     #[inline]
     pub fn begins_with_select(desc: QueryDesc<'_>) -> bool {
         let plan = desc.plan();
         // SAFETY: the text of a query ends in NUL, and stays as long as the query.
         begins_with_select(&unsafe { Text::of(desc.source(), plan.stmt_location, plan.stmt_len) })
-    }
-
-    /// The text that stands for it in the place of its own, if there is one.
-    pub fn other_text(&self) -> Option<Text> {
-        // SAFETY: a C string that stays as long as the question.
-        self.text.map(|text| unsafe { Text::of(text.as_ptr(), 0, 0) })
     }
 
     /// The columns of the answer.

@@ -13,7 +13,7 @@ use arrow_cache_core::{
 };
 use pgrx::pg_sys;
 
-use super::storing;
+use super::rules;
 use crate::invalidation::own_writes;
 use crate::pg::backend_local::Local;
 use crate::pg::index_search::{Found, Limit, Rows, TableColumn, TimeOrder};
@@ -117,7 +117,7 @@ impl<'s> RowBounds<'s> {
     fn find(&self, place: &Place, rows: Rows, order: TimeOrder, limit: Limit) -> Result<Option<Option<i64>>, Reason> {
         let out_of_memory = |_| Reason::OutOfMemory;
         let relations = [place.column.table.to_u32()];
-        let dependencies = storing::dependencies(self.store, &relations, false, self.view)?;
+        let dependencies = rules::dependencies(self.store, &relations, false, self.view)?;
         let began = backend::now();
         let mut found = Nearest::new().map_err(out_of_memory)?;
         // SAFETY: the snapshot is that of the statement, which is registered or active; the limit is of the type of the
@@ -138,9 +138,9 @@ impl<'s> RowBounds<'s> {
 
     /// Stores values, if nothing has changed that they rest on. If there is no room, they are found again.
     fn keep(&self, place: &Place, values: &[u8], dependencies: &[Dependency], began: i64) {
-        let (store, versions) = (self.store, self.store.versions());
+        let store = self.store;
         let now = backend::now();
-        if dependencies.iter().any(|on| versions.slot(on.slot).version() != on.version) {
+        if rules::have_changed(store, dependencies).next().is_some() {
             return;
         }
         let Ok(fill) = store.reserve(now) else { return };
@@ -160,7 +160,7 @@ impl<'s> RowBounds<'s> {
             execution_micros: u64::try_from(now - began).unwrap_or(0),
             created_at: now,
             known_good: backend::statement_start(),
-            catalogs: super::definition_versions::UNKNOWN_CATALOGS,
+            catalogs: rules::UNKNOWN_CATALOGS,
             keeps_outdated: false,
             expires_at: i64::MAX,
         };

@@ -16,7 +16,7 @@ use arrow_cache_core::{CacheKey, Claimed, Dependency, Reason, Taking, Wanted};
 use pgrx::pg_sys;
 
 use super::held_claims::{self, Kind, Lead};
-use super::outcome::Found;
+use super::outcome::{Found, Guarantees};
 use super::portal;
 use super::waited::{self, WaitEnd};
 use crate::pg::backend_local::Local;
@@ -100,13 +100,14 @@ pub fn share(store: &SharedStore, found: Found, ask: impl Fn() -> Result<Found, 
         return Found::Miss(miss);
     }
     let mut patience = Patience::of_start();
-    let wanted = miss.stale_bound.map_or(Wanted::Current, |bound| {
-        late(store, miss.known_good, backend::now().saturating_sub(bound), miss.catalogs_then)
-    });
+    let Guarantees { stale_bound, known_good, catalogs, .. } = miss.guarantees;
+    let wanted = stale_bound
+        .map_or(Wanted::Current, |bound| late(store, known_good, backend::now().saturating_sub(bound), catalogs));
     // Who accepts an outdated answer looks for it again before it waits: by now somebody else computes the next one.
-    let mut sleeps = miss.stale_bound.is_none();
+    let form = miss.statement.as_ref().map(|missed| missed.form);
+    let mut sleeps = stale_bound.is_none();
     loop {
-        let missed = Missed { key: miss.key, form: Some(miss.form), dependencies: &miss.dependencies, wanted };
+        let missed = Missed { key: miss.key, form, dependencies: &miss.guarantees.dependencies, wanted };
         match join(store, missed, &mut patience, sleeps) {
             Joined::Computes(lead) => {
                 miss.lead = Rc::new(lead);
@@ -114,7 +115,7 @@ pub fn share(store: &SharedStore, found: Found, ask: impl Fn() -> Result<Found, 
             }
             Joined::LooksAgain => {}
         }
-        if (!sleeps || miss.stale_bound.is_some() || is_answered(store, miss.key))
+        if (!sleeps || stale_bound.is_some() || is_answered(store, miss.key))
             && let Ok(hit @ Found::Hit(..)) = ask()
         {
             note_answer();

@@ -6,9 +6,9 @@
 use arrow_cache_core::{Pin, Reason};
 use pgrx::pg_sys;
 
-use super::description::Description;
 use super::question::Question;
-use super::{definition_versions, portal, single_flight};
+use super::statement::Statement;
+use super::{portal, rules, single_flight};
 use crate::invalidation::foreign;
 use crate::invalidation::own_writes;
 use crate::pg::backend;
@@ -39,15 +39,15 @@ pub fn bound(terms: StatementTerms) -> Option<i64> {
 /// The bound of a question, if its answers may be given when they are outdated. Not those of cursors, those that are checked again
 /// before their first row is read, and those that rest on what others only promise. Nor those under canonical bounds, which stand for
 /// different times after rows have changed.
-pub fn bound_of(store: &SharedStore, question: &Question<'_>, description: &Description<'_>) -> Option<i64> {
-    let bound = bound(description.terms)?;
-    let traits = &description.traits;
-    let is_cursor = question.stays_open() || portal::may_be_read_later();
+pub fn bound_of(store: &SharedStore, question: &Question<'_>, statement: &Statement<'_>) -> Option<i64> {
+    let bound = bound(statement.terms)?;
+    let traits = &statement.cacheable.traits;
+    let is_cursor = question.stays_open || portal::may_be_read_later();
     let is_guarded = traits.reads_session && portal::is_bound();
-    let rests_on_promises = || foreign::check_settled(store, question.plan()) != Ok(false);
+    let rests_on_promises = || foreign::check_settled(store, question.plan) != Ok(false);
     let is_exact = is_cursor
         || is_guarded
-        || description.has_bounds
+        || statement.has_bounds
         || traits.calls_declared()
         || traits.trusts
         || rests_on_promises();
@@ -59,13 +59,7 @@ pub fn bound_of(store: &SharedStore, question: &Question<'_>, description: &Desc
 /// executing it at once would have given.
 ///
 /// In the last part of the bound the first who asks computes the next answer, while the others are given this one.
-pub fn servable_age(
-    store: &SharedStore,
-    pin: &Pin,
-    description: &Description<'_>,
-    bound: i64,
-    end: i64,
-) -> Option<i64> {
+pub fn servable_age(store: &SharedStore, pin: &Pin, statement: &Statement<'_>, bound: i64, end: i64) -> Option<i64> {
     let (view, now) = (store.view(pin), backend::now());
     let known_good = view.known_good();
     // A clock that was set back tells nothing.
@@ -77,22 +71,22 @@ pub fn servable_age(
         return None;
     }
     let is_expired = view.expires_at() <= now
-        || description.terms.ttl_micros().is_some_and(|ttl| now.saturating_sub(view.created_at()) > ttl);
+        || statement.terms.ttl_micros().is_some_and(|ttl| now.saturating_sub(view.created_at()) > ttl);
     // SAFETY: a plain global of the backend.
     let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
     if is_expired
         || known_good <= session::last_own_commit()
-        || !definition_versions::are_settled()
+        || !rules::are_settled()
         || !store.only_rows_changed(pin, database)
     {
         return None;
     }
     // The form may have run while many others did: then this answer knows better how long a run takes.
-    let longest = store.speed(description.form.0).longest_micros.min(view.execution_micros().saturating_mul(2));
+    let longest = store.speed(statement.cacheable.form.0).longest_micros.min(view.execution_micros().saturating_mul(2));
     let is_due = age >= bound.saturating_sub(time_ahead(bound, i64::try_from(longest).unwrap_or(i64::MAX)));
     let is_computed = || {
-        let wanted = single_flight::late(store, now, end.saturating_sub(bound), description.current.catalogs);
-        single_flight::is_computed(store, description.key, wanted)
+        let wanted = single_flight::late(store, now, end.saturating_sub(bound), statement.current.catalogs);
+        single_flight::is_computed(store, statement.key, wanted)
     };
     // What is told is the age of now, which is longer if the statement has waited.
     (!is_due || is_computed()).then_some(now - known_good)

@@ -11,8 +11,7 @@ use super::question::Question;
 use super::{clock_free, forms, kept_templates, portal, price, quick_statements, single_flight, timing};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
-use crate::pg::{allocator, compat};
-use crate::query::plan_kinds::is_custom_scan;
+use crate::pg::{allocator, backend, compat};
 use crate::query::plan_marker;
 use crate::query::updatable_cursor::is_updatable_scan;
 use crate::report::{decision_log, tally};
@@ -34,7 +33,7 @@ pub enum Task {
 const SCROLL: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK;
 
 /// May the rows of a query with these flags be read in any order?
-fn scrolls(flags: i32) -> bool {
+pub fn scrolls(flags: i32) -> bool {
     flags as u32 & SCROLL != 0
 }
 
@@ -85,80 +84,63 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
     look_up(&store, desc, planned, flags, (planned_as, Asked::Whole))
 }
 
-/// Decides on a plan about which nothing is to be asked: that of a statement of the client that is no SELECT, or whose plan says that it is bypassed, as
-/// most statements are that get nothing from the cache. False if this is not such a plan, or it is not sure: then nothing has been done, and
-/// `at_start` decides. What it does then is what is done here, without calling anything.
+/// Decides on a plan about which nothing is to be asked: that of a statement of the client that is no SELECT, or whose
+/// plan says that it is bypassed, as most statements are that get nothing from the cache; or one that is kept and too
+/// quick to be looked up. False if this is not such a plan, or it is not sure: then nothing has been done, and `at_start`
+/// decides. What it does then is what is done here.
 ///
 /// To be called while the hooks have nothing else to attend to, and the cache is on.
 #[inline(always)]
-pub fn bypass_at_once(desc: QueryDesc<'_>) -> bool {
+pub fn pass_at_once(desc: QueryDesc<'_>) -> bool {
     let plan = desc.plan();
     let is_select = desc.operation() == pg_sys::CmdType::CMD_SELECT;
-    let reason = if !is_select {
-        if single_flight::has_waited() {
-            return false;
-        }
-        Reason::NotSelect
-    } else if is_custom_scan(plan) {
-        return false;
-    } else {
-        match plan_marker::refusal_of(plan) {
-            // What is decided about these may depend on more.
-            None | Some(Reason::MovingClock | Reason::WriterInProgress) => return false,
-            Some(reason) => reason,
-        }
+    let refusal = if is_select { plan_marker::refusal_of(plan) } else { Some(Reason::NotSelect) };
+    let quick = match refusal {
+        // What is decided about these may depend on more.
+        Some(Reason::MovingClock | Reason::WriterInProgress) => return false,
+        Some(_) => None,
+        None => match plan_marker::form_of(plan).map(Fingerprint::of_form) {
+            Some(form) if quick_statements::will_skip_lookup(form) => Some(form),
+            _ => return false,
+        },
     };
+    let reason = refusal.unwrap_or(Reason::TooQuick);
     let Some(counters) = shmem::own_counters() else { return false };
-    if session::is_explaining() || decision_log::is_wanted() || !tally::is_counted_once(reason, compat::query_id(&plan))
+    if single_flight::has_waited()
+        || session::is_explaining()
+        || decision_log::is_wanted()
+        || !tally::is_counted_once(reason, compat::query_id(&plan))
+        || !session::at_top_level()
+        // A parallel worker has no portal.
+        || !portal::runs(plan.as_ptr())
     {
         return false;
     }
-    // A parallel worker has no portal.
-    if !session::at_top_level() || !portal::runs(plan.as_ptr()) {
-        return false;
-    }
-    session::begin_bypass(reason);
-    if reason != Reason::TooQuick {
-        session::forget_timed();
+    if let Some(form) = quick {
+        if !is_usual(desc) {
+            return false;
+        }
+        quick_statements::count_skipped(form);
+        session::begin_bypass(reason);
+        timing::time_run(quick);
+    } else {
+        session::begin_bypass(reason);
+        if reason != Reason::TooQuick {
+            session::forget_timed();
+        }
     }
     tally::count_once(counters, reason);
     true
 }
 
-/// Decides as `look_up` would on a kept plan that is too quick to be looked up. False if it is not sure that this is one: then nothing has been done.
-///
-/// To be called at the same moment as `bypass_at_once`.
-#[inline]
-pub fn skip_at_once(desc: QueryDesc<'_>) -> bool {
-    let plan = desc.plan();
-    let Some(fingerprint) = plan_marker::form_of(plan).map(Fingerprint::of_form) else { return false };
-    if !quick_statements::will_skip_lookup(fingerprint) {
-        return false;
-    }
-    let Some(counters) = shmem::own_counters() else { return false };
-    let is_usual = desc.operation() == pg_sys::CmdType::CMD_SELECT
-        && !is_custom_scan(plan)
-        && !session::is_explaining()
-        && !session::is_wrapped()
+/// Returns true if nothing else can be said of a kept plan that starts now than that it is too quick.
+#[inline(never)]
+fn is_usual(desc: QueryDesc<'_>) -> bool {
+    !session::is_wrapped()
         && !session::has_fingerprint()
-        && !single_flight::has_waited()
-        && !decision_log::is_wanted()
-        && tally::is_counted_once(Reason::TooQuick, compat::query_id(&plan))
-        && !allocator::is_short();
-    if !is_usual
-        || !session::at_top_level()
-        // Then the portal runs the plan.
-        || portal::check_statement(desc, plan.as_ptr()).is_err()
-        || !plan.canSetTag
-        || !Question::begins_with_select(desc)
-    {
-        return false;
-    }
-    quick_statements::count_skipped(fingerprint);
-    session::begin_bypass(Reason::TooQuick);
-    timing::time_run(Some(fingerprint));
-    tally::count_once(counters, Reason::TooQuick);
-    true
+        && !allocator::is_short()
+        && portal::check_statement(desc, desc.plan().as_ptr()).is_ok()
+        && Question::begins_with_select(desc)
 }
 
 /// What the answer of a question is.
@@ -211,10 +193,10 @@ fn look_up(
 ) -> Option<Task> {
     price::start(planned_as);
     // Beside the time of now nobody expects rows of another time.
-    let lateness = if asked == Asked::Whole { Lateness::Accepted } else { Lateness::Refused };
+    let lateness = if asked == Asked::Whole { Lateness::Accepted(None) } else { Lateness::Refused };
     let found = portal::check_statement(desc, planned)
         .and_then(|()| check_updatable(desc.plan()))
-        .and_then(|()| find(store, &Question::of(desc).started_by_client(planned_as), lateness));
+        .and_then(|()| find(store, &Question { started_by_client: true, planned_as, ..Question::of(desc) }, lateness));
     quick_statements::note_looked_up();
     let found = found.map(|found| share_work(store, desc, flags, (found, lateness)));
     let found = match found {
@@ -230,9 +212,8 @@ fn look_up(
         session::forget_timed();
     }
     match found {
-        Ok(mut miss) => {
+        Ok(miss) => {
             single_flight::note_execution();
-            miss.scrolls = scrolls(flags);
             miss.note(store, desc.plan());
             Some(Task::Store(miss))
         }
@@ -259,8 +240,9 @@ fn share_work(store: &SharedStore, desc: QueryDesc<'_>, flags: i32, (found, late
     if matches!(found, Found::Hit(..)) || scrolls(flags) || portal::may_be_read_later() {
         return found;
     }
-    let lateness =
-        if matches!(&found, Found::Miss(miss) if miss.stale_bound.is_some()) { lateness.kept() } else { lateness };
+    let is_late = matches!(&found, Found::Miss(miss) if miss.guarantees.stale_bound.is_some());
+    // What the statement accepts does not change while it waits.
+    let lateness = if is_late { Lateness::Accepted(Some(backend::now())) } else { lateness };
     single_flight::share(store, found, || find(store, &Question::of(desc), lateness))
 }
 
@@ -329,7 +311,7 @@ fn show_in_explain(store: &SharedStore, desc: QueryDesc<'_>) {
     }
     let part = clock_free::part_of(desc);
     let asked = part.unwrap_or(desc);
-    let lateness = if part.is_none() { Lateness::Accepted } else { Lateness::Refused };
+    let lateness = if part.is_none() { Lateness::Accepted(None) } else { Lateness::Refused };
     if check_updatable(asked.plan()).is_ok()
         && let Ok(Found::Hit(hit, _)) = find(store, &Question::of(asked), lateness)
         && serve::swap_plan(asked, hit).is_some()

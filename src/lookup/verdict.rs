@@ -5,17 +5,18 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::call::Call;
-use super::definition_versions::UNKNOWN_CATALOGS;
 use super::forms::{self, Finding};
-use super::{portal, price, snapshot};
-use crate::invalidation::own_writes;
+use super::rules::{self, UNKNOWN_CATALOGS};
+use super::{portal, price};
 use crate::pg::tree::{Tree, children};
 use crate::query::eligibility::{Checked, QueryTraits, check_query};
 use crate::query::hashes::{FormHash, FormId, ResolutionHash};
 use crate::query::identity::Identified;
 use crate::query::opened_relations::opened_by;
 use crate::query::relations::{self, Relations};
-use crate::query::{Planned, Verdict, Versions, environment, name_resolution, plan_facts, plan_marker, planner_input};
+use crate::query::{
+    Cacheable, Planned, Verdict, Versions, environment, name_resolution, plan_facts, plan_marker, planner_input,
+};
 use crate::session;
 use crate::shmem::SharedStore;
 
@@ -78,8 +79,7 @@ pub fn check(
     if traits.calls_declared() {
         session::note_observed();
     }
-    // SAFETY: the expressions were just copied.
-    if unsafe { identified.clock.count() } != traits.clocks {
+    if identified.clock.count() != traits.clocks {
         // The walk that identifies the query has seen another tree than the check.
         return Err(Reason::TooComplex);
     }
@@ -88,7 +88,7 @@ pub fn check(
         identified: meaning(identified, &traits),
         resolution,
         known,
-        sees_catalogs: sees_catalogs(store, versions),
+        sees_catalogs: rules::sees_catalogs(store, versions),
         planned: Planned {
             versions,
             plan: session::next_plan_number(),
@@ -119,24 +119,11 @@ fn find_out(
     let resolution = if resolves_names { Some(name_resolution::hash(store.seed())?) } else { None };
     let traits = traits.inspect_err(|reason| {
         // What a transaction sees that has changed definitions itself may be rolled back.
-        if own_writes::check_own_writes(&[]).is_ok() {
+        if rules::check_own_writes(&[]).is_ok() {
             forms::remember(form, versions, resolution, Finding::Refused(*reason));
         }
     })?;
     Ok((traits, resolution))
-}
-
-/// Does the snapshot that planning runs under see all changes of catalogs up to these versions?
-fn sees_catalogs(store: &SharedStore, versions: Versions) -> bool {
-    // SAFETY: plain state of the backend; the active snapshot stays active while a query is planned.
-    let (database, snapshot) = unsafe {
-        let snapshot = if pg_sys::ActiveSnapshotSet() { pg_sys::GetActiveSnapshot().as_ref() } else { None };
-        (pg_sys::MyDatabaseId.to_u32(), snapshot)
-    };
-    let slots = store.versions();
-    snapshot.is_some()
-        && snapshot::view(store, snapshot)
-            .is_ok_and(|snapshot| slots.seen_whole(slots.catalogs(database), &snapshot) == Some(versions.catalogs))
 }
 
 /// Attaches a refusal to a finished plan.
@@ -180,7 +167,7 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdi
     let opened = opened_by(plan);
     let relations = relations::check(plan).map_err(|refusal| refusal.reason);
     // The plan, and what is remembered, may outlive a transaction that changes definitions, and its rollback.
-    let own_definitions = own_writes::check_own_writes(&[]);
+    let own_definitions = rules::check_own_writes(&[]);
     if !eligible.known && !unsettled && own_definitions.is_ok() {
         remember(form, &eligible, relations, traits.may_drop_relations || depends_on_values(plan));
     }
@@ -202,9 +189,10 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdi
         // that a newer version of the catalogs no longer has.
         Ok(Relations { partitioned }) if unsettled || (partitioned && !eligible.sees_catalogs) => {
             let versions = Versions { catalogs: UNKNOWN_CATALOGS, ..planned.versions };
-            Verdict::Cacheable { traits, tree, form, facts, planned: Planned { versions, ..planned }, clock }
+            let planned = Planned { versions, ..planned };
+            Verdict::Cacheable(Cacheable { traits, tree, form, facts, planned, clock })
         }
-        Ok(_) => Verdict::Cacheable { traits, tree, form, facts, planned, clock },
+        Ok(_) => Verdict::Cacheable(Cacheable { traits, tree, form, facts, planned, clock }),
         Err(reason) => Verdict::Bypass(reason),
     }
 }

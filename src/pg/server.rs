@@ -368,6 +368,8 @@ unsafe extern "C-unwind" {
     pub fn palloc0(size: usize) -> *mut c_void;
     /// nodes/pg_list.h
     pub fn lappend(list: *mut pg_sys::List, datum: *mut c_void) -> *mut pg_sys::List;
+    /// nodes/nodes.h
+    pub fn copyObjectImpl(from: *const c_void) -> *mut c_void;
 }
 
 // Errors.

@@ -22,9 +22,9 @@ mod walk;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use super::extras::Extras;
 use super::ordering::{self, OrderedPrefix};
 use super::repeatability;
-use super::row_types_and_custom_settings::Extras;
 use super::trusted_extensions;
 use crate::pg::backend::WalkDepth;
 use crate::pg::encoding;
@@ -51,9 +51,6 @@ pub struct QueryTraits {
     pub is_limited: bool,
     /// Constants may decide which of the relations that it names its plan reads: it has sub-queries in expressions.
     pub may_drop_relations: bool,
-    /// It calls aggregates, whose parts the server finds anew at each execution; or it converts enums to JSON, and the server looks for
-    /// casts of them at each execution.
-    pub aggregates: bool,
     /// How many clock expressions it has (`clock`).
     pub clocks: usize,
     /// Executing it may garble text if the client has another encoding than the database.
@@ -137,7 +134,6 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
             is_limited: repeatability::is_limited(query),
             may_drop_relations: checker.has_sublinks,
-            aggregates: checker.aggregates || (checker.converts_to_json && checker.types.enums),
             clocks: checker.clocks,
             receives_text: checker.receives_text,
             bodies,

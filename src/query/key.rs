@@ -19,11 +19,10 @@ use crate::pg::backend_local::Local;
 pub struct Asked {
     /// What name resolution made of its text (`identity`).
     pub tree: TreeHash,
-    /// The number of its plan, if planning it now could give one that means something else, so that it shares answers
-    /// with nobody. Definitions may have changed since that PostgreSQL does not invalidate plans for (text search, …).
-    /// Or it was made under other settings, or as another role: it keeps what the planner computed by them, and the
-    /// functions that it inlined, which that role may execute.
-    pub old_plan: Option<u64>,
+    /// The number of its plan, if that was made under other settings, or as another role, so that it shares answers with
+    /// nobody: it keeps what the planner computed by them, and the functions that it inlined, which that role may
+    /// execute.
+    pub plan_made_otherwise: Option<u64>,
     /// The settings it runs under (`environment::hash`).
     pub environment: EnvironmentHash,
 }
@@ -93,8 +92,8 @@ pub fn of(asked: &Asked, text: &HashedText, clock: &Clock<'_>, seed: u64) -> Res
     key.u64(seed);
     key.hash(text.hash);
     key.hash(asked.tree.0);
-    key.u8(u8::from(asked.old_plan.is_some()));
-    key.u64(asked.old_plan.unwrap_or(0));
+    key.u8(u8::from(asked.plan_made_otherwise.is_some()));
+    key.u64(asked.plan_made_otherwise.unwrap_or(0));
     key.hash(asked.environment.0);
     parameters::add_parameters(&mut key, clock.params)?;
     let times = clock::hash_values(clock, seed)?;

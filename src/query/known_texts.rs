@@ -1,5 +1,5 @@
 //! Texts that come again: what a text is normalized to, and its fingerprint, remembered beside the text as the client sent it. All of it follows from
-//! the bytes of the text and from `standard_conforming_strings`, which are compared. State of this backend: at most 64 texts of at most 2 kB.
+//! the bytes of the text and from `standard_conforming_strings`, which are compared. State of this backend: at most 128 texts of at most 2 kB.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 use crate::pg::backend_local::Local;
 
 /// Texts that are remembered: each in a place that its bytes name.
-const PLACES: usize = 64;
+const PLACES: usize = 128;
 /// A longer text is not remembered.
 const LONGEST: usize = 2048;
 

@@ -10,7 +10,7 @@
 //! | Is it the same question? | `key`: `statement_text` (`known_texts`: those that come again), `identity` (form and tree), `environment` (settings, role), `parameters` |
 //! | … with functions of users in SQL? | `eligibility` (bodies), `name_resolution` |
 //! | Is it the same plan, for a template? | `plan_facts`, `opened_relations` (what the executor opens), `plan_kinds` |
-//! | What else does the answer rest on? | `row_types_and_custom_settings` |
+//! | What else does the answer rest on? | `extras` |
 //! | What of an answer does SQL leave open? | `repeatability`, `ordering`, `bytewise` (equal values) |
 //! | What was decided, and where does it stand? | `verdict`, `plan_marker` (inside the plan) |
 //! | May a role lack the right to execute a function? | `withdrawn_functions` (the server's own), `rights_at_start` (of partitions that are left out by the time) |
@@ -30,6 +30,7 @@ pub mod decomposition;
 pub mod eligibility;
 mod enclosing;
 pub mod environment;
+pub mod extras;
 pub mod failures;
 mod function_table;
 pub mod hashes;
@@ -53,7 +54,6 @@ pub mod relations;
 mod repeatability;
 pub mod rights_at_start;
 pub mod row_bound;
-pub mod row_types_and_custom_settings;
 pub mod scan_of_parts;
 pub mod shown_clock;
 pub mod statement_terms;
@@ -67,4 +67,4 @@ mod verdict;
 mod volatility;
 pub mod withdrawn_functions;
 
-pub use verdict::{Marked, Planned, Under, Verdict, Versions};
+pub use verdict::{Cacheable, Planned, Under, Verdict, Versions};

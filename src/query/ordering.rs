@@ -11,9 +11,8 @@ use crate::pg::tree::{Tree, child, children};
 
 /// Sort keys that are compared; few rows sort alike by all of them.
 const KEYS: usize = 3;
-/// Bits that a column's number takes in a packed prefix.
-const COLUMN_BITS: u32 = 10;
-const COLUMN_MASK: u32 = (1 << COLUMN_BITS) - 1;
+/// The last column that is compared.
+const LAST_COLUMN: i16 = 1023;
 
 /// The columns of the answer that show the leading sort keys: numbers from 1; 0 is none.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -29,17 +28,6 @@ impl OrderedPrefix {
     pub fn columns(self) -> impl Iterator<Item = usize> {
         self.0.into_iter().take_while(|column| *column > 0).map(|column| usize::from(column) - 1)
     }
-
-    /// In the lower `KEYS` × `COLUMN_BITS` bits of a number.
-    pub fn pack(self) -> u32 {
-        self.0.iter().rev().fold(0, |packed, column| packed << COLUMN_BITS | u32::from(*column))
-    }
-
-    /// From what `pack` made.
-    pub fn unpack(packed: u32) -> Self {
-        let column = |key| (packed >> (key as u32 * COLUMN_BITS) & COLUMN_MASK) as u16;
-        Self(std::array::from_fn(column))
-    }
 }
 
 /// The leading sort keys of a query that are columns of its answer and of a type whose equal values are the same bytes. Ends before the
@@ -49,7 +37,7 @@ pub fn ordered_prefix(query: Tree<'_, pg_sys::Query>) -> OrderedPrefix {
     for (place, clause) in prefix.0.iter_mut().zip(children!(query.sortClause as SortGroupClause)) {
         let Some(target) = sorted_target(query, clause) else { break };
         // Entries that are not shown stand behind all that are, so that the numbers of these have no gaps.
-        if target.resjunk || !is_bytewise(child!(target.expr)) || target.resno as u32 > COLUMN_MASK {
+        if target.resjunk || !is_bytewise(child!(target.expr)) || target.resno > LAST_COLUMN {
             break;
         }
         *place = target.resno as u16;

@@ -4,19 +4,13 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-use crate::pg::tree::{Tree, child, child_text, children};
+use crate::pg::tree::{Tree, child_text, children};
 
 /// The name of the tuplestore that a query combined of parts reads: the rows of all parts.
 pub const TUPLESTORE_NAME: &CStr = c"arrow_cache_fragments";
 
 /// The name of the node that scans the parts of an answer (`fragments`).
 pub const SCAN_NAME: &CStr = c"ArrowCacheFragments";
-
-/// Is the whole plan a scan that a library provides?
-#[inline]
-pub fn is_custom_scan(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
-    child!(plan.planTree).is_some_and(|tree| tree.type_ == pg_sys::NodeTag::T_CustomScan)
-}
 
 /// Is this the scan of the parts that an answer is combined of (`fragments`)?
 pub fn is_scan_of_parts(scan: Tree<'_, pg_sys::CustomScan>) -> bool {

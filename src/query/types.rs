@@ -6,8 +6,8 @@ use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 
+use super::extras::MOST_ROW_TYPES;
 use super::operator_families;
-use super::row_types_and_custom_settings::MOST_ROW_TYPES;
 use super::trusted_extensions::is_trusted_function;
 
 /// Deepest nesting of composite types that is classified; a deeper one counts as a user's own.

@@ -1,5 +1,7 @@
 //! The verdict on a planned query, and what was current when it was planned. Plain values.
 
+use std::ffi::c_void;
+
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
@@ -35,40 +37,33 @@ pub struct Planned {
     pub under: Option<Under>,
 }
 
+/// A query whose answer may be kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Cacheable {
+    /// What its answer depends on.
+    pub traits: QueryTraits,
+    /// What name resolution made of its text.
+    pub tree: TreeHash,
+    /// Its form.
+    pub form: FormId,
+    /// The facts of its plan (`plan_facts`).
+    pub facts: FactsHash,
+    /// What was current when it was planned.
+    pub planned: Planned,
+    /// Its clock expressions.
+    pub clock: ClockTrees,
+}
+
 /// The verdict on a planned query.
 #[derive(Clone, Copy, Debug)]
 pub enum Verdict {
-    /// Its answer may be kept. `tree` stands for what name resolution made of its text, `form` for its form, `facts` for those of its plan (`plan_facts`), `clock`
-    /// for its clock expressions.
-    Cacheable {
-        traits: QueryTraits,
-        tree: TreeHash,
-        form: FormId,
-        facts: FactsHash,
-        planned: Planned,
-        clock: ClockTrees,
-    },
+    /// Its answer may be kept.
+    Cacheable(Cacheable),
     /// Its answer may not be kept.
     Bypass(Reason),
     /// Nobody has asked yet whether its answer may be kept: queries of this form are too quick for that, or the cache
     /// is off.
     Unchecked(Option<FormId>),
-}
-
-/// The verdict that a plan carries, as it is read back.
-#[derive(Clone, Copy, Debug)]
-pub enum Marked {
-    /// As `Verdict::Cacheable`; the clock expressions are read where they are needed.
-    Cacheable {
-        traits: QueryTraits,
-        tree: TreeHash,
-        form: FormId,
-        facts: FactsHash,
-        planned: Planned,
-        asks_for_time: bool,
-    },
-    /// Its answer may not be kept.
-    Bypass(Reason),
-    /// As `Verdict::Unchecked`.
-    Unchecked(Option<FormId>),
+    /// It was not planned: the plan stands for a stored answer. Whoever made it knows what this points to.
+    StandsFor(*mut c_void),
 }

@@ -9,7 +9,6 @@ use arrow_cache_core::{Hash128, Pin};
 use pgrx::pg_sys;
 
 use super::bound_portal_guard::Guard;
-use super::hit::Hit;
 use super::rendition::Draft;
 use super::row_messages::RowMessages;
 use super::rows::Rows;
@@ -36,29 +35,17 @@ pub struct Hold {
     stays: bool,
 }
 
-/// How long a hold lasts, unless it is released before.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Lifetime {
-    /// As long as the query's descriptor: beyond ExecutorEnd and whatever other libraries do there.
-    Descriptor,
-    /// As long as the query's execution.
-    Execution,
-}
-
-/// Holds the entry of a hit for as long as the query's descriptor lives, ready to be read from its first row. `None`, and the pin given
-/// back, when there is no memory for that.
-pub fn hold(query: QueryDesc<'_>, hit: Hit) -> Option<*mut Hold> {
-    // SAFETY: a hit has the columns of its entry.
-    unsafe { Hold::new(query, Lifetime::Descriptor, hit.pin, hit.columns) }
-}
-
 impl Hold {
-    /// Holds an entry, ready to be read from its first row. `None`, and the pin given back, when there is no memory for that.
+    /// Holds an entry for as long as the query's descriptor lives, beyond ExecutorEnd and whatever other libraries do
+    /// there, ready to be read from its first row. `None`, and the pin given back, when there is no memory for that.
     ///
     /// # Safety
     /// `columns` must be those of the entry.
-    pub unsafe fn new(query: QueryDesc<'_>, lasts: Lifetime, pin: Pin, columns: Rc<[Column]>) -> Option<*mut Self> {
-        let registered = Self::register(query, lasts, pin);
+    pub unsafe fn new(query: QueryDesc<'_>, pin: Pin, columns: Rc<[Column]>) -> Option<*mut Self> {
+        let registered = match child_context(query) {
+            Some(context) => Self::register_in(context, pin),
+            None => Err(pin),
+        };
         // SAFETY: the caller's promise.
         unsafe { Self::ready(registered, columns) }
     }
@@ -99,18 +86,6 @@ impl Hold {
         let registered = Self::register_in(context, pin);
         // SAFETY: the caller's promise.
         unsafe { Self::ready(registered, columns) }
-    }
-
-    /// Hands a pin over to a memory context of the query. Gives it back when there is no memory.
-    fn register(query: QueryDesc<'_>, lasts: Lifetime, pin: Pin) -> Result<*mut Self, Pin> {
-        let context = match lasts {
-            Lifetime::Descriptor => child_context(query),
-            Lifetime::Execution => query.memory(),
-        };
-        match context {
-            Some(context) => Self::register_in(context, pin),
-            None => Err(pin),
-        }
     }
 
     /// Hands a pin over to a memory context. Gives it back when there is no memory.

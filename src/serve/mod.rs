@@ -15,6 +15,7 @@
 //! |---|---|
 //! | `hit` | What is a hit? |
 //! | `hold` | How is the entry kept in place, and let go whatever happens? |
+//! | `started_under` | What must not change before the last row? |
 //! | `bound_portal_guard` | What may change between Bind and the first row? |
 //! | `rerun` | How does the real plan run when the answer does not hold any more? |
 //! | `rows` | How is an entry read, row by row? |
@@ -59,20 +60,21 @@ mod rows;
 mod scan;
 mod scan_plan;
 mod serving_plan;
+mod started_under;
 mod template;
 
 pub use bound_portal_guard::Guard;
 pub use client_formats::ClientFormats;
 pub use client_rows::ClientRows;
 pub use hit::Hit;
-pub use hold::{Hold, Lifetime, hold};
+pub use hold::Hold;
 pub use part_tap::{tap, tap_has_ended, tapped};
-pub use placeholder_scan::stands_for;
 pub use rerun::next as next_of_plan;
 pub use row_slot::slot_values;
 pub use rows::Rows;
 pub use scan::{ServedQuery, served};
 pub use serving_plan::swap_plan;
+pub use started_under::StartedUnder;
 pub use template::Template;
 
 /// Makes our scans known to the server. Called once, in the postmaster.

@@ -35,9 +35,9 @@ pub fn needed(hold: &mut Hold) -> Option<pg_sys::Oid> {
     let plan = unsafe { &*guard.plan };
     tally::count_bypass(&store, Reason::SettingsInCursor, compat::query_id(plan));
     let status = Status::Bypass(Reason::SettingsInCursor);
-    session::set_status_of(guard.statement, status);
+    session::set_status_of(guard.started.statement, status);
     decision_log::note(status, plan);
-    Some(guard.role)
+    Some(guard.started.role)
 }
 
 /// Starts the real plan under the snapshot and with the parameters of the scan, which is being started with these flags.

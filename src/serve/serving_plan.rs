@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 
 use super::column_names;
 use super::hit::Hit;
-use super::hold::{Hold, Lifetime};
+use super::hold::Hold;
 use super::open_relations::OpenRelations;
 use super::scan::{CachedScan, RealPlan};
 use super::scan_plan::{plan_with, scan_like, take_estimates};
@@ -25,7 +25,7 @@ pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
     let store = shmem::store()?;
     let shape = Rc::clone(&columns);
     // SAFETY: a hit has the columns of its entry. The hold was made just now, and lives as long as the query's descriptor.
-    let hold: &'q mut Hold = unsafe { &mut *Hold::new(query, Lifetime::Descriptor, pin, columns)? };
+    let hold: &'q mut Hold = unsafe { &mut *Hold::new(query, pin, columns)? };
     let (is_guarded, waits) = (guard.is_some(), guard.as_ref().is_some_and(|guard| guard.may_start_late));
     if let Some(guard) = guard {
         hold.set_guard(guard);

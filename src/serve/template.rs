@@ -6,9 +6,8 @@
 //! placeholder in a query's place; `serving_plan` puts the scan of an entry there once it is known that the answer
 //! holds, in prepared plans too.
 //!
-//! Templates belong to one backend and do not change after they were made, but for the text that is remembered.
+//! Templates belong to one backend and do not change after they were made.
 
-use std::cell::RefCell;
 use std::ffi::c_void;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
@@ -23,13 +22,10 @@ use crate::error::none_if_out_of_memory;
 use crate::pg::compat;
 use crate::pg::memory_context::room_for;
 use crate::pg::tree::{Tree, children};
-use crate::query::key::HashedText;
-use crate::query::relations;
+use crate::query::{plan_marker, relations};
 
 /// A larger template is not kept, in bytes: compared with running its query, planning it takes little time.
 const LARGEST: usize = 30 * 1024;
-/// Longest text that is remembered beside a template, in bytes.
-const LONGEST_TEXT: usize = 2 * 1024;
 
 /// What is kept of a plan. Lives in a memory context of its own, which goes with it.
 pub struct Template {
@@ -43,8 +39,6 @@ pub struct Template {
     locks: Vec<pg_sys::Oid>,
     /// What a portal that may stay open holds open.
     open: OpenRelations,
-    /// The text of a prepared statement that the template served, with the number of its plan.
-    text: RefCell<Option<(u64, HashedText)>>,
 }
 
 impl Template {
@@ -75,7 +69,6 @@ impl Template {
             relations,
             locks,
             open: OpenRelations::NONE,
-            text: RefCell::new(None),
         };
         // SAFETY: the context was made just now.
         let (filled, size) = unsafe {
@@ -141,19 +134,6 @@ impl Template {
         self.open
     }
 
-    /// The text of the statement whose plan has this number, if it was the last one that was remembered.
-    pub fn text_of(&self, plan: u64) -> Option<HashedText> {
-        self.text.borrow().as_ref().filter(|(own, _)| *own == plan).map(|(_, text)| text.clone())
-    }
-
-    /// Remembers the text of the statement whose plan has this number, unless it is a long one, which is read anew each
-    /// time.
-    pub fn remember_text(&self, plan: u64, text: &HashedText) {
-        if text.bytes.len() <= LONGEST_TEXT {
-            *self.text.borrow_mut() = Some((plan, text.clone()));
-        }
-    }
-
     /// The scan of the template, without an entry. What it points to lives as long as the template.
     pub fn scan(&self) -> pg_sys::CustomScan {
         // SAFETY: `fill` has made such a node.
@@ -169,17 +149,17 @@ impl Template {
         pending: *mut c_void,
         cost: f64,
     ) -> Option<*mut pg_sys::PlannedStmt> {
-        let custom_private = placeholder_scan::list_of_address(pending)?;
+        let items = plan_marker::items_of_placeholder(pending)?;
         // SAFETY: a live context; both are copies of nodes of their size, which `fill` has made.
         unsafe {
             let scan = room_for::<pg_sys::CustomScan>(pg_sys::CurrentMemoryContext)?;
             scan.write(self.scan());
-            (*scan).custom_private = custom_private;
             (*scan).scan.plan.total_cost = cost;
             (*scan).scan.plan.startup_cost = (*scan).scan.plan.startup_cost.min(cost);
             let plan = room_for::<pg_sys::PlannedStmt>(pg_sys::CurrentMemoryContext)?;
             plan.copy_from_nonoverlapping(self.plan, 1);
             (*plan).planTree = scan.cast();
+            (*plan).invalItems = items;
             (*plan).canSetTag = query.canSetTag;
             (*plan).queryId = query.queryId;
             (*plan).stmt_location = query.stmt_location;

@@ -13,7 +13,7 @@ use crate::pg::compat;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::row::Row;
 use crate::pg::tee::RowSink;
-use crate::serve::{self, Hit, Hold};
+use crate::serve::{Hit, Hold};
 use crate::shmem::{self, SharedStore};
 
 /// A stored answer that an execution is to be compared with.
@@ -30,7 +30,8 @@ pub struct Sample {
 /// query runs unverified.
 pub fn sample(query: QueryDesc<'_>, hit: Hit, conditions: Conditions) -> Option<Box<Sample>> {
     let columns = hit.columns.clone();
-    let hold = serve::hold(query, hit)?;
+    // SAFETY: a hit has the columns of its entry.
+    let hold = unsafe { Hold::new(query, hit.pin, hit.columns)? };
     Some(Box::new(Sample { hold, columns, conditions, query_id: compat::query_id(&query.plan()) }))
 }
 

@@ -1,16 +1,13 @@
 //! Which hits are executed as well, and what must stay the same for a comparison to make sense.
 
-use std::ffi::CString;
-
 use arrow_cache_core::Counter;
 use pgrx::pg_sys;
 
 use crate::query::eligibility::QueryTraits;
-use crate::query::environment;
-use crate::query::hashes::EnvironmentHash;
 use crate::query::ordering::OrderedPrefix;
+use crate::serve::StartedUnder;
+use crate::settings;
 use crate::shmem::{self, SharedStore};
-use crate::{session, settings};
 
 /// Under which conditions a stored answer and an execution can be compared.
 pub struct Conditions {
@@ -18,12 +15,8 @@ pub struct Conditions {
     ordered_by: Option<OrderedPrefix>,
     /// It has LIMIT or OFFSET.
     pub(super) is_limited: bool,
-    /// The settings that the query was started under.
-    environment: EnvironmentHash,
-    /// The custom settings among them.
-    settings: Vec<CString>,
-    /// How often the session had changed a definition by then.
-    definition_changes: u64,
+    /// What the query was started under.
+    started: StartedUnder,
 }
 
 impl Conditions {
@@ -38,15 +31,14 @@ impl Conditions {
         self.ordered_by.unwrap_or_default()
     }
 
-    /// Are the settings those that the query was started under, and has the session changed no definition since?
+    /// Are settings and definitions those that the query was started under?
     pub(super) fn are_met(&self) -> bool {
-        session::definition_changes() == self.definition_changes
-            && shmem::seed().is_some_and(|seed| environment::hash(seed, &self.settings) == Ok(self.environment))
+        shmem::store().is_some_and(|store| self.started.check(&store).is_ok())
     }
 }
 
 /// The conditions of a comparison, if a hit is drawn to be executed as well: by chance, at the rate that is set.
-pub fn draw(traits: &QueryTraits, environment: EnvironmentHash, settings: &[CString]) -> Option<Conditions> {
+pub fn draw(traits: &QueryTraits, started: &StartedUnder) -> Option<Conditions> {
     let rate = settings::verify_sample_rate();
     if rate <= 0.0 {
         return None;
@@ -56,8 +48,6 @@ pub fn draw(traits: &QueryTraits, environment: EnvironmentHash, settings: &[CStr
     (drawn < rate).then(|| Conditions {
         ordered_by: traits.repeatable,
         is_limited: traits.is_limited,
-        environment,
-        settings: settings.to_vec(),
-        definition_changes: session::definition_changes(),
+        started: started.clone(),
     })
 }

@@ -1,34 +1,33 @@
-//! Clock expressions as trees, which are carried inside a plan like the rest of the verdict (`plan_marker`), so that a
-//! kept plan can have them computed at each start. They are the server's own nodes, ready to be executed: copying a
-//! plan copies them. Where they lie, they are made ready once.
-//!
-//! It is a list with one list for each expression: first what is known of it, as a constant whose value is a struct;
-//! then the expression, the interval beside the column that it is compared with, if there is one, and the values of the
-//! fixed columns.
+//! Clock expressions as trees, which are carried inside a plan with the rest of the verdict (`plan_marker`), so that a
+//! kept plan can have them computed at each start. They are the server's own nodes, ready to be executed. Copying a plan
+//! copies them, but for what was made ready: where a copy lies, it is made ready once.
 
 use std::cell::Cell;
 
-use pgrx::pg_sys::{self, Datum, ParamKind, SQLValueFunctionOp};
+use pgrx::pg_sys::{self, ParamKind, SQLValueFunctionOp};
 
 use super::expression::{Closed, closed, joins, lacks_arguments};
 use super::noted::ClockExpressions;
 use super::sides::{Shift, Sides};
-use super::split::{MOST_FIXED, Split};
+use super::split::Split;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::computing::prepare;
+use crate::pg::error_passing::direct;
 use crate::pg::lists::nodes;
 use crate::pg::lone_expression;
+use crate::pg::server;
 use crate::pg::tree::{Tree, child, match_node};
 use crate::pg::tree_making::{call, copy, list_of, new_node, replaced};
 
 /// The clock expressions of a query, which lie in server memory. Plain data.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockTrees {
-    list: *mut pg_sys::List,
+    first: *mut Carried,
+    count: usize,
 }
 
-/// What is known of a clock expression. It is copied byte for byte, with the plan that carries it.
-pub(super) struct Facts {
+/// A clock expression, with what is known of it.
+pub(super) struct Carried {
     /// Its value may stay the same for a minute or more.
     pub may_settle: bool,
     /// It asks for the arrival of the message.
@@ -37,50 +36,79 @@ pub(super) struct Facts {
     pub has_params: bool,
     /// What its value splits.
     pub split: Option<Split>,
-    /// It is ready to be computed.
-    prepared: Cell<Prepared>,
+    expression: *mut pg_sys::Node,
+    /// The interval beside the column that it is compared with; null if there is none.
+    by: *mut pg_sys::Node,
+    /// The values of the fixed columns.
+    fixed: *mut pg_sys::List,
+    /// The expression, ready to be computed: null if making it ready has failed, `None` if nobody has tried.
+    prepared: Cell<Option<*mut pg_sys::ExprState>>,
 }
 
-/// An expression that is ready to be computed. So is none that was copied.
-#[derive(Clone, Copy)]
-struct Prepared {
-    /// The expression that was made ready.
-    of: *const Facts,
-    /// Null if that has failed.
-    state: *mut pg_sys::ExprState,
-}
+impl Carried {
+    /// An expression of which this was found. `None` if a node beside it is no part of a clock expression.
+    fn of(
+        expression: Tree<'_, pg_sys::Node>,
+        found: Closed,
+        split: Option<Split>,
+        by: Option<Tree<'_, pg_sys::Node>>,
+        fixed: &[Tree<'_, pg_sys::Node>],
+    ) -> Option<Self> {
+        let Closed { may_settle, mut asks_for_message, mut has_params, .. } = found;
+        let mut beside = |one: Tree<'_, pg_sys::Node>| {
+            let found = closed(one)?;
+            asks_for_message |= found.asks_for_message;
+            has_params |= found.has_params;
+            Some(executable(one, &found))
+        };
+        let by = match by {
+            Some(by) => beside(by)?,
+            None => std::ptr::null_mut(),
+        };
+        let fixed = fixed.iter().map(|one| beside(*one)).collect::<Option<Vec<_>>>()?;
+        Some(Self {
+            may_settle,
+            asks_for_message,
+            has_params,
+            split,
+            expression: executable(expression, &found),
+            by,
+            fixed: list_of(fixed),
+            prepared: Cell::new(None),
+        })
+    }
 
-impl Prepared {
-    /// Nothing is ready.
-    const NONE: Self = Self { of: std::ptr::null(), state: std::ptr::null_mut() };
-}
-
-/// A clock expression, with what is known of it.
-#[derive(Clone, Copy)]
-pub(super) struct Carried<'t> {
-    facts: &'t Facts,
-    list: Tree<'t, pg_sys::List>,
-}
-
-impl<'t> Carried<'t> {
-    /// What is known of it.
-    pub fn facts(&self) -> &'t Facts {
-        self.facts
+    /// The same with other nodes.
+    ///
+    /// # Safety
+    /// As `ClockTrees::entries`; `other` must make a node of the same kind of null, a node or a list.
+    #[inline(always)]
+    unsafe fn with(&self, other: impl Fn(*mut pg_sys::Node) -> *mut pg_sys::Node) -> Self {
+        Self {
+            expression: other(self.expression),
+            by: other(self.by),
+            fixed: other(self.fixed.cast()).cast(),
+            prepared: Cell::new(None),
+            ..*self
+        }
     }
 
     /// What computes it.
-    pub fn expression(&self) -> Option<Tree<'t, pg_sys::Node>> {
-        self.list.items().nth(1)?
+    pub fn expression(&self) -> Option<Tree<'_, pg_sys::Node>> {
+        // SAFETY: made here; whoever has the entry vouches for its memory.
+        unsafe { Tree::enter(self.expression) }
     }
 
     /// What computes the interval that the column is away from it, if the split has one.
-    pub fn by(&self) -> Option<Tree<'t, pg_sys::Node>> {
-        self.list.items().nth(2).filter(|_| self.is_shifted())?
+    pub fn by(&self) -> Option<Tree<'_, pg_sys::Node>> {
+        // SAFETY: as above.
+        unsafe { Tree::enter(self.by) }
     }
 
     /// What computes the values of the fixed columns.
-    pub fn fixed(&self) -> impl Iterator<Item = Option<Tree<'t, pg_sys::Node>>> {
-        self.list.items().skip(2 + usize::from(self.is_shifted()))
+    pub fn fixed(&self) -> impl Iterator<Item = Option<Tree<'_, pg_sys::Node>>> {
+        // SAFETY: as above, a list of nodes.
+        unsafe { nodes(self.fixed).map(|node| Tree::enter(node)) }
     }
 
     /// The expression, ready to be computed as long as it lives; `None` if that has failed. What it raises jumps over
@@ -89,39 +117,30 @@ impl<'t> Carried<'t> {
     /// # Safety
     /// As `prepare`.
     pub unsafe fn prepared(&self) -> Option<*mut pg_sys::ExprState> {
-        let of = std::ptr::from_ref(self.facts);
-        let mut found = self.facts.prepared.get();
-        if found.of != of {
-            self.facts.prepared.set(Prepared { of, state: std::ptr::null_mut() });
-            let expression = self.expression()?.as_ptr();
-            // SAFETY: the list lies in the context that the whole of it was made in, as every copy does; the caller's
-            // promise.
+        if self.prepared.get().is_none() {
+            self.prepared.set(Some(std::ptr::null_mut()));
+            // SAFETY: the node is a chunk of the context in which all of the entry lies; the caller's promise.
             unsafe {
-                let own = pg_sys::GetMemoryChunkContext(self.list.as_ptr().cast());
+                let own = pg_sys::GetMemoryChunkContext(self.expression.cast());
                 let caller = pg_sys::MemoryContextSwitchTo(own);
-                found = Prepared { of, state: prepare(expression) };
+                self.prepared.set(Some(prepare(self.expression)));
                 pg_sys::MemoryContextSwitchTo(caller);
             }
-            self.facts.prepared.set(found);
         }
-        (!found.state.is_null()).then_some(found.state)
-    }
-
-    fn is_shifted(&self) -> bool {
-        self.facts.split.is_some_and(|split| split.shift != Shift::None)
+        self.prepared.get().filter(|state| !state.is_null())
     }
 }
 
 impl ClockTrees {
     /// Those of a query that does not ask for the time.
-    pub const NONE: Self = Self { list: std::ptr::null_mut() };
+    pub const NONE: Self = Self { first: std::ptr::null_mut(), count: 0 };
 
     /// The trees for the clock expressions of a query, in the current memory context. `None` if they are too many.
     pub fn of(expressions: &ClockExpressions) -> Option<Self> {
         if expressions.total() == 0 {
             return Some(Self::NONE);
         }
-        let mut list = std::ptr::null_mut();
+        let mut entries = Vec::with_capacity(expressions.total());
         for (node, found, split) in expressions.all()? {
             // SAFETY: a node of the query that the expressions were found in, which is there as long as it is planned.
             let node = unsafe { Tree::enter(node) }?;
@@ -132,15 +151,10 @@ impl ClockTrees {
                     (sides.with, sides.by)
                 }
             };
-            let mut beside = [by, None, None, None, None];
-            let fixed = expressions.fixed();
-            for (place, value) in
-                beside[1..].iter_mut().zip(fixed.values).filter(|_| split.is_some_and(|split| split.fixed[0] != 0))
-            {
-                // SAFETY: as above; null where there is no column.
-                *place = unsafe { Tree::enter(value) };
-            }
-            list = appended(list, entry(expression, found, split, beside)?);
+            let values = expressions.fixed().values.into_iter().filter(|_| split.is_some_and(|one| one.fixed[0] != 0));
+            // SAFETY: as above; null where there is no column.
+            let fixed: Vec<_> = values.filter_map(|value| unsafe { Tree::enter(value) }).collect();
+            entries.push(Carried::of(expression, found, split, by, &fixed)?);
         }
         if expressions.reads_day() {
             let today = new_node::<pg_sys::SQLValueFunction>();
@@ -150,56 +164,62 @@ impl ClockTrees {
                 ((*today).op, (*today).type_, (*today).typmod) = date;
                 Tree::enter(today)
             }?;
-            list = appended(list, entry(today.as_node(), closed(today.as_node())?, None, [None; 1 + MOST_FIXED])?);
+            entries.push(Carried::of(today.as_node(), closed(today.as_node())?, None, None, &[])?);
         }
-        Some(Self { list })
+        Some(Self::made_of(entries))
     }
 
-    /// Those that a plan carries: a list that `list` has returned, or a copy of it; null for none.
-    pub fn from_list(list: *mut pg_sys::List) -> Self {
-        Self { list }
+    fn made_of(entries: Vec<Carried>) -> Self {
+        let count = entries.len();
+        // SAFETY: as many bytes as are written.
+        unsafe {
+            let first: *mut Carried = pg_sys::palloc(count * size_of::<Carried>()).cast();
+            for (place, entry) in entries.into_iter().enumerate() {
+                first.add(place).write(entry);
+            }
+            Self { first, count }
+        }
     }
 
-    /// The list to be carried; null if there are no clock expressions. What was made ready while the query was planned
-    /// is forgotten: a copy of the plan may outlive it.
+    /// A copy in the current memory context. What the server raises jumps over the frame.
     ///
     /// # Safety
     /// As `entries`.
-    pub unsafe fn list(self) -> *mut pg_sys::List {
-        // SAFETY: the caller's promise.
-        for one in unsafe { self.entries() }.flatten() {
-            one.facts.prepared.set(Prepared::NONE);
+    pub unsafe fn copied(self) -> Self {
+        if self.is_none() {
+            return self;
         }
-        self.list
+        // SAFETY: the caller's promise; as many bytes as are written. Entries have no destructors.
+        unsafe {
+            let first: *mut Carried = direct!(server::palloc0(self.count * size_of::<Carried>())).cast();
+            for place in 0..self.count {
+                let copy = |node: *mut pg_sys::Node| direct!(server::copyObjectImpl(node.cast())).cast();
+                first.add(place).write((*self.first.add(place)).with(copy));
+            }
+            Self { first, ..self }
+        }
     }
 
     /// Returns true if there are no clock expressions.
     pub fn is_none(self) -> bool {
-        self.list.is_null()
+        self.count == 0
     }
 
     /// The expressions.
     ///
     /// # Safety
     /// The memory context in which they lie must still be there, for `'t`.
-    pub(super) unsafe fn entries<'t>(self) -> impl ExactSizeIterator<Item = Option<Carried<'t>>> + Clone {
-        // SAFETY: a list of lists, as `of` makes it; the caller promises that it is still there.
-        unsafe {
-            nodes::<pg_sys::List>(self.list).map(|one| {
-                let list = Tree::enter(one)?;
-                let facts = list.items().next()??.as_a::<pg_sys::Const>()?;
-                Some(Carried { facts: &*facts.constvalue.cast_mut_ptr::<Facts>(), list })
-            })
+    pub(super) unsafe fn entries<'t>(self) -> &'t [Carried] {
+        if self.is_none() {
+            return &[];
         }
+        // SAFETY: `made_of` and `copied` have written so many; the caller promises that they are still there.
+        unsafe { std::slice::from_raw_parts(self.first, self.count) }
     }
 
     /// How many expressions there are.
-    ///
-    /// # Safety
-    /// As `entries`.
-    pub unsafe fn count(self) -> usize {
-        // SAFETY: the caller's promise.
-        unsafe { self.entries() }.len()
+    pub fn count(self) -> usize {
+        self.count
     }
 
     /// Returns true if an expression is compared with a column, so that a canonical bound may stand for it.
@@ -208,7 +228,7 @@ impl ClockTrees {
     /// As `entries`.
     pub unsafe fn splits(self) -> bool {
         // SAFETY: the caller's promise.
-        unsafe { self.entries() }.flatten().any(|one| one.facts.split.is_some())
+        unsafe { self.entries() }.iter().any(|one| one.split.is_some())
     }
 
     /// The same with NULL in the place of all parameters, in the current memory context.
@@ -216,56 +236,17 @@ impl ClockTrees {
     /// # Safety
     /// As `entries`.
     pub(super) unsafe fn without_params(self) -> Self {
-        // SAFETY: the caller's promise.
-        let list = unsafe {
-            replaced(self.list.cast(), &mut |node, _depth| {
-                if node.as_a::<pg_sys::Const>().is_some_and(|known| known.consttype == pg_sys::INTERNALOID) {
-                    // The mutator leaves what a constant points to where it is.
-                    return Some(copy(node.as_ptr()));
-                }
-                let param = node.as_a::<pg_sys::Param>().filter(|param| param.paramkind == ParamKind::PARAM_EXTERN)?;
-                Some(pg_sys::makeNullConst(param.paramtype, param.paramtypmod, param.paramcollid).cast())
-            })
+        let nulls = |node: Tree<'_, pg_sys::Node>, _depth: u32| {
+            let param = node.as_a::<pg_sys::Param>().filter(|param| param.paramkind == ParamKind::PARAM_EXTERN)?;
+            // SAFETY: a node of the type of the parameter.
+            Some(unsafe { pg_sys::makeNullConst(param.paramtype, param.paramtypmod, param.paramcollid).cast() })
         };
-        Self { list: list.cast() }
+        // SAFETY: the caller's promise.
+        unsafe {
+            let one = |entry: &Carried| entry.with(|node| replaced(node, &mut { nulls }));
+            Self::made_of(self.entries().iter().map(one).collect())
+        }
     }
-}
-
-/// Appends a list to a list.
-fn appended(list: *mut pg_sys::List, one: *mut pg_sys::List) -> *mut pg_sys::List {
-    // SAFETY: NIL, or a list of nodes that is made here.
-    unsafe { pg_sys::lappend(list, one.cast()) }
-}
-
-/// The list for an expression of which this was found, with what is computed beside it. `None` if something beside it is
-/// no part of a clock expression.
-fn entry(
-    expression: Tree<'_, pg_sys::Node>,
-    found: Closed,
-    split: Option<Split>,
-    beside: [Option<Tree<'_, pg_sys::Node>>; 1 + MOST_FIXED],
-) -> Option<*mut pg_sys::List> {
-    let prepared = Cell::new(Prepared::NONE);
-    let Closed { may_settle, asks_for_message, has_params, .. } = found;
-    let mut facts = Facts { may_settle, asks_for_message, has_params, split, prepared };
-    let known = new_node::<pg_sys::Const>();
-    let mut list = list_of([known.cast(), executable(expression, &found)]);
-    for one in beside.into_iter().flatten() {
-        let found = closed(one)?;
-        facts.asks_for_message |= found.asks_for_message;
-        facts.has_params |= found.has_params;
-        // SAFETY: a list of nodes that is made here.
-        list = unsafe { pg_sys::lappend(list, executable(one, &found).cast()) };
-    }
-    // SAFETY: a new node, whose value is as long as it says.
-    unsafe {
-        let place: *mut Facts = pg_sys::palloc(size_of::<Facts>()).cast();
-        place.write(facts);
-        (*known).consttype = pg_sys::INTERNALOID;
-        (*known).constlen = size_of::<Facts>() as i32;
-        (*known).constvalue = Datum::from(place);
-    }
-    Some(list)
 }
 
 /// textcat(text, text)

@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum, Oid};
 
-use super::carried::{ClockTrees, Facts, executable};
+use super::carried::{ClockTrees, executable};
 use super::expression::{closed, given, type_of};
 use super::leaf::{Leaf, Moment};
 use super::noted::MOST;
@@ -252,7 +252,7 @@ unsafe fn written_ones(results: &mut Results, count: usize) -> &mut [Computed] {
 unsafe fn computed<'r>(clock: &Clock<'_>, results: &'r mut Results) -> Option<&'r [Computed]> {
     // SAFETY: the caller's promise.
     unsafe {
-        let has_params = clock.trees.entries().flatten().any(|one| one.facts().has_params);
+        let has_params = clock.trees.entries().iter().any(|one| one.has_params);
         let trees = match clock.params {
             None if has_params => clock.trees.without_params(),
             Some(params) if has_params && params.paramFetch.is_some() => return None,
@@ -264,8 +264,7 @@ unsafe fn computed<'r>(clock: &Clock<'_>, results: &'r mut Results) -> Option<&'
         let count = caught(|| run(&clock, place)).flatten()?;
         let values = written_ones(results, count);
         for (one, entry) in values.iter_mut().zip(trees.entries()) {
-            let entry = entry?;
-            if entry.facts().may_settle && settles(entry.expression()?, &one.value, clock.params) {
+            if entry.may_settle && settles(entry.expression()?, &one.value, clock.params) {
                 one.split = None;
             } else if one.split.is_none() {
                 return None;
@@ -285,9 +284,7 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
     let mut count = 0;
     // SAFETY: the caller's promise.
     for entry in unsafe { clock.trees.entries() } {
-        let entry = entry?;
-        let Facts { asks_for_message, split, .. } = entry.facts();
-        if *asks_for_message && !clock.one_message {
+        if entry.asks_for_message && !clock.one_message {
             return None;
         }
         // SAFETY: the caller's promise.
@@ -303,7 +300,7 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
         // SAFETY: the caller's promise.
         unsafe {
             let value = value_of(entry.expression()?, clock.params, || entry.prepared())?;
-            (*results).get_mut(count)?.write(Computed { value, split: *split, by, fixed });
+            (*results).get_mut(count)?.write(Computed { value, split: entry.split, by, fixed });
         }
         count += 1;
     }

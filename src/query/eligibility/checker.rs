@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use super::met_bodies::MetBodies;
 use crate::pg::backend::WalkDepth;
 use crate::pg::tree::Tree;
-use crate::query::row_types_and_custom_settings::MOST_ROW_TYPES;
+use crate::query::extras::MOST_ROW_TYPES;
 use crate::query::types::{Nature, TypeFacts};
 
 /// A function that is to blame for a refusal.
@@ -54,8 +54,6 @@ pub(super) struct EligibilityChecker {
     pub(super) bodies: MetBodies,
     /// A sub-query was met in an expression.
     pub(super) has_sublinks: bool,
-    /// An aggregate was met.
-    pub(super) aggregates: bool,
     /// A collation was met that can be dropped: no lock protects it until the server uses it.
     pub(super) collates_by_name: bool,
     /// The types met.
@@ -98,7 +96,6 @@ impl EligibilityChecker {
             bodies: MetBodies::new(seed),
             has_sublinks: false,
             collates_by_name: false,
-            aggregates: false,
             types: TypeFacts::NONE,
             settings: Vec::new(),
             clock: ClockPlace::Outside,

@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 use super::body_relations;
 use crate::pg::sql_body::{Body, Queries, SqlCall};
 use crate::pg::tree::Tree;
-use crate::query::row_types_and_custom_settings::MOST_ROW_TYPES;
+use crate::query::extras::MOST_ROW_TYPES;
 
 /// Most bodies that are read for one query, and how deeply they may call each other.
 const MOST_BODIES: usize = 128;

@@ -98,7 +98,6 @@ impl EligibilityChecker {
                 .any(|function| function != pg_sys::InvalidOid && self.check_function(function)),
             FuncExpr(call) => self.check_call(call),
             WindowFunc(call) => {
-                self.aggregates |= call.winagg;
                 self.check_function(call.winfnoid) || self.check_missing_arguments(call.winfnoid, child!(call.args))
             },
             SQLValueFunction(value) => self.check_session_value(&value),
@@ -153,7 +152,6 @@ impl EligibilityChecker {
                 }
             },
             SubLink(_link) => self.has_sublinks = true,
-            Aggref(_call) => self.aggregates = true,
             _ => {}
         }
         self.check_functions_in(node)

@@ -60,6 +60,21 @@ def test_a_kept_plan_follows_definitions(at, world, change, error):  # noqa: F81
         assert agree(reader, "EXECUTE s") == "HIT"
 
 
+def test_a_kept_plan_is_made_anew_after_a_change_of_definitions(at, world):  # noqa: F811
+    """Also after one that the server does not make plans anew for: it is asked to."""
+    reader = at("-c plan_cache_mode=force_generic_plan")
+    reader.execute("PREPARE s AS SELECT id, now() - at AS age FROM w ORDER BY id")
+    agree(reader, "EXECUTE s")
+    assert agree(reader, "EXECUTE s") == "HIT"
+    world.execute("CREATE FUNCTION a_change() RETURNS int LANGUAGE sql AS 'SELECT 1'; ALTER FUNCTION a_change() COST 7")
+    statuses = []
+    for _ in range(3):
+        reader.execute("EXECUTE s")
+        statuses.append((reader.status(), reader.reason()))
+    assert statuses == [("BYPASS", "old_plan"), ("STALE", None), ("HIT", None)]
+    assert agree(reader, "EXECUTE s") == "HIT"
+
+
 @pytest.mark.parametrize("is_stored", [False, True])
 def test_a_table_under_an_open_cursor_is_not_altered(at, world, is_stored):  # noqa: F811
     reader = at()

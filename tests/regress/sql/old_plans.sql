@@ -116,7 +116,7 @@ SET plan_cache_mode = force_generic_plan;
 DROP TABLE letters;
 DROP TYPE collated;
 
--- The same with text search, whose changes PostgreSQL does not invalidate plans for.
+-- The same with text search, whose changes PostgreSQL does not invalidate plans for: the cache asks for a new plan.
 CREATE TEXT SEARCH CONFIGURATION cfg (COPY = simple);
 PREPARE p AS SELECT to_tsvector('cfg', 'running dogs') AS words FROM f;
 EXECUTE p;

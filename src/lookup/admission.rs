@@ -1,18 +1,41 @@
-//! Which first runs are not stored because they give their rows about as fast as these can be stored: plain scans,
-//! whose answer saves little. The same question is stored when it is asked again. The rule is in core (`storing_time`),
-//! and so is what is known of keys (`key_records`). It decides only what is stored, never an answer.
+//! Is an answer worth storing, apart from its speed (`quick_statements`)? Asked before it is executed, and while it is:
+//! some first runs give their rows about as fast as these can be stored (plain scans, whose answer saves little), and
+//! are stored when the same is asked again. The rule for these is in core (`storing_time`), and so is what is known of
+//! keys (`key_records`). Decides only what is stored, never an answer.
 
 use std::rc::Rc;
 use std::time::Duration;
 
-use arrow_cache_core::{CacheKey, Ending, pays_at_once, storing_nanos};
+use arrow_cache_core::{CacheKey, Ending, Reason, pays_at_once, storing_nanos};
 
 use super::held_claims::Lead;
 use super::outcome::Miss;
 use crate::arrow::encode::BLOCK_ROWS;
-use crate::{settings, shmem};
+use crate::query::statement_terms::StatementTerms;
+use crate::settings;
+use crate::shmem::{self, SharedStore};
 
-/// Bytes of rows after which a run is judged for the first time; then at the end of each batch. A smaller answer is stored.
+/// Why the answer under this key will not be stored, for other reasons than its plan. Counts a run, unless the
+/// statement is `only_asked` about.
+pub fn refusal(store: &SharedStore, key: CacheKey, terms: StatementTerms, only_asked: bool) -> Option<Reason> {
+    if !settings::populate() {
+        return Some(Reason::PopulateOff);
+    }
+    let runs = terms.min_runs();
+    if runs > 1 && !only_asked && store.count_run(key) < runs {
+        return Some(Reason::TooFewRuns);
+    }
+    if terms.insisted {
+        return None;
+    }
+    if store.was_too_quick(key) && !settings::debug_serve_fills() && !settings::min_execution_time().is_zero() {
+        return Some(Reason::TooQuick);
+    }
+    None
+}
+
+/// Bytes of rows after which a run is judged for the first time; then at the end of each batch. A smaller answer is
+/// stored.
 const FIRST_BYTES: usize = 64 * 1024;
 
 /// The judgement of one run that is being stored.
@@ -28,8 +51,7 @@ impl Watch {
     /// The watch over the run of a miss. `None` if it is stored whatever it takes: it was asked before, as far as is
     /// remembered, or somebody insists.
     pub fn over(miss: &Miss) -> Option<Self> {
-        if miss.is_part
-            || miss.combined
+        if miss.statement.as_ref().is_none_or(|missed| missed.combined)
             || miss.terms.insisted
             || settings::min_execution_time().is_zero()
             || settings::debug_serve_fills()

@@ -1,0 +1,298 @@
+//! The rules by which an answer may be given or stored (docs/architecture/exactness.md). All ways to an answer ask them
+//! here: whole answers, their placeholders, parts, bounds, exports, change tokens.
+//!
+//! | rule | asked by |
+//! |---|---|
+//! | R1, R9: what may the snapshot tell? | `snapshot` |
+//! | R2: which definitions are current before a plan is checked and made? | `definitions`, `are_settled` |
+//! | R3: may the entry be given? | `find_entry`; before there is a snapshot, `is_promising` |
+//! | R4: what does an answer rest on that is computed now? | `dependencies` |
+//! | R5: does the plan still mean what its key says? | `is_plan_current` |
+//! | R6: has nothing changed since the start? | `have_changed`, `StartedUnder` |
+//! | R7: does the snapshot of planning see all definitions? | `sees_catalogs` |
+//! | R8: has the transaction changed what the answer rests on? | `check_own_writes` |
+//!
+//! Reads shared memory and the server's state; keeps nothing.
+
+use arrow_cache_core::{CacheKey, Counter, Dependency, Pin, Reason, SnapshotView, Validity};
+use pgrx::pg_sys;
+
+use super::portal;
+use crate::error;
+use crate::invalidation::catalogs::SHARED;
+pub use crate::invalidation::own_writes::check_own_writes;
+use crate::pg::catalog_row::CatalogRow;
+use crate::pg::object_ids::HEAP_TABLE_AM_OID;
+use crate::pg::{backend, compat};
+use crate::query::statement_terms::StatementTerms;
+use crate::query::{Planned, Versions, trusted_extensions};
+pub use crate::serve::StartedUnder;
+use crate::shmem::{self, SharedStore};
+
+/// Stands for a version of the catalogs under which no plan may be stored.
+pub const UNKNOWN_CATALOGS: u64 = u64::MAX;
+
+fn database() -> u32 {
+    // SAFETY: a plain read of a backend global.
+    unsafe { pg_sys::MyDatabaseId.to_u32() }
+}
+
+/// R1, R9. The snapshot in the form that the protocol needs.
+///
+/// # Errors
+/// The reason to bypass when the cache cannot reason about it.
+#[inline]
+pub fn snapshot<'s>(
+    store: &SharedStore,
+    snapshot: Option<&'s pg_sys::SnapshotData>,
+) -> Result<SnapshotView<'s>, Reason> {
+    // SAFETY: a plain global of the backend.
+    if unsafe { pg_sys::XactIsoLevel } == pg_sys::XACT_SERIALIZABLE as i32 {
+        return Err(Reason::Serializable);
+    }
+    if compat::snapshots_grow_old() {
+        // Executing may raise `snapshot too old`.
+        return Err(Reason::Snapshot);
+    }
+    let in_recovery = backend::is_in_recovery();
+    // Asked when the snapshot has been taken: what made replay stop telling is not visible to it, or is found here.
+    if in_recovery && store.replay().fault().is_some() {
+        return Err(tell_fault(store));
+    }
+    let usable = |snapshot: &&pg_sys::SnapshotData| {
+        snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC && snapshot.takenDuringRecovery == in_recovery
+    };
+    // A snapshot that was exported in recovery loses its ids when the server has lost sight of sub-transactions.
+    let complete = |snapshot: &&pg_sys::SnapshotData| {
+        !(in_recovery && snapshot.suboverflowed && snapshot.subxcnt == 0 && snapshot.xmin != snapshot.xmax)
+    };
+    let snapshot = snapshot.filter(usable).filter(complete).ok_or(Reason::Snapshot)?;
+    let next = compat::next_full_transaction_id();
+    store.versions().ensure_floor(next);
+    // In recovery all running ids stand in `subxip`, sub-transactions among them. An id at the top stays there until
+    // its end, also when the server has lost sight of sub-transactions (`suboverflowed`).
+    let (ids, count) =
+        if in_recovery { (snapshot.subxip, snapshot.subxcnt.unsigned_abs()) } else { (snapshot.xip, snapshot.xcnt) };
+    let running: &[u32] = if count == 0 {
+        &[]
+    } else {
+        // SAFETY: the server keeps as many ids there, as long as the snapshot.
+        unsafe { std::slice::from_raw_parts(ids.cast(), count as usize) }
+    };
+    Ok(SnapshotView::new(next, snapshot.xmin.into_inner(), snapshot.xmax.into_inner(), running))
+}
+
+/// The reason to bypass when replay does not tell of every change. The first to find out tells the log why.
+#[cold]
+fn tell_fault(store: &SharedStore) -> Reason {
+    if let Some(fault) = store.replay().take_untold() {
+        error::log(format!("the cache is switched off until the server is restarted: {}", fault.sentence()));
+    }
+    Reason::Recovery
+}
+
+/// R2. The versions of this database's definitions at this moment.
+pub fn definitions(store: &SharedStore) -> Versions {
+    let versions = store.versions();
+    // Both only grow, so their sum stays the same only if both stay the same.
+    let ddl = versions.slot(versions.ddl(database())).version() + versions.slot(versions.ddl(SHARED)).version();
+    let catalogs = versions.slot(versions.catalogs(database())).version();
+    // Which extensions are trusted decides like a definition, and each session may have another list.
+    Versions { catalogs, ddl: ddl.wrapping_add(trusted_extensions::fingerprint()) }
+}
+
+/// R2. Has everybody who has moved a version that this session can have read by now sent the invalidations and moved it
+/// for the last time?
+///
+/// If not, what is found out at this moment may be what was true before the change, and the versions may stay the same
+/// until the session hears of the change.
+pub fn are_settled() -> bool {
+    let Some(store) = shmem::store() else { return true };
+    let (versions, definers) = (store.versions(), store.definers());
+    !definers.are_in(versions.catalogs(database())) && !definers.are_in(versions.ddl(SHARED))
+}
+
+/// What the store holds under a key.
+pub enum Stored {
+    /// An answer that is still right.
+    Valid(Pin),
+    /// An answer that is out of date.
+    Outdated(Pin),
+    /// Nothing of use.
+    Nothing,
+}
+
+/// R3. The answer under a key for a statement with this text and these columns, as entries describe them. Entries that
+/// are of no use to anybody are retired.
+///
+/// # Errors
+/// The reason to bypass: the entry answers another statement, or a writer that the snapshot does not see may have
+/// changed the answer.
+#[inline]
+pub fn find_entry(
+    store: &SharedStore,
+    key: CacheKey,
+    (text, descriptor): (&[u8], &[u8]),
+    snapshot: &SnapshotView<'_>,
+    terms: StatementTerms,
+) -> Result<Stored, Reason> {
+    let Some(pin) = store.lookup(key) else { return Ok(Stored::Nothing) };
+    let view = store.view(&pin);
+    // Another plan may have had columns of other types: the planner drops branches by the values of parameters.
+    if view.descriptor() != descriptor {
+        store.unpin(pin);
+        return Ok(Stored::Nothing);
+    }
+    let is_it = view.text() == text;
+    let result = if is_it { holds(store, &pin, snapshot, terms) } else { Err(Reason::KeyCollision) };
+    match result {
+        Ok(true) => return Ok(Stored::Valid(pin)),
+        Ok(false) if !store.is_current(&pin) => return Ok(Stored::Outdated(pin)),
+        _ => store.unpin(pin),
+    }
+    result.map(|_| Stored::Nothing)
+}
+
+/// Does this entry hold under the snapshot, and on these terms?
+///
+/// # Errors
+/// `WriterInProgress`.
+fn holds(store: &SharedStore, pin: &Pin, snapshot: &SnapshotView<'_>, terms: StatementTerms) -> Result<bool, Reason> {
+    match store.valid_for(pin, snapshot) {
+        Validity::Changed => {
+            // It stays for those who take it within their `max_stale`, until another one takes its place.
+            if !store.keeps_outdated(pin) {
+                store.retire(pin);
+            }
+            return Ok(false);
+        }
+        Validity::NotVisible => return Err(Reason::WriterInProgress),
+        Validity::Valid => {}
+    }
+    if has_expired(store, pin) {
+        if store.retire(pin) {
+            store.counters().add(store.stripe(), Counter::Expirations, 1);
+        }
+        return Ok(false);
+    }
+    if terms.max_stale_micros().is_some() {
+        // The message arrived before the slots were read, so the answer was right then or later, whenever the snapshot
+        // was taken.
+        store.renew(pin, backend::statement_start());
+        store.keep_outdated(pin);
+    }
+    Ok(is_young_enough(store, pin, terms))
+}
+
+/// Returns true if `find_entry` will find that nothing that the entry rests on has changed, and that it is not too old
+/// for these terms, as far as that is known before there is a snapshot.
+pub fn is_promising(store: &SharedStore, pin: &Pin, terms: StatementTerms) -> bool {
+    store.is_current(pin) && !has_expired(store, pin) && is_young_enough(store, pin, terms)
+}
+
+fn has_expired(store: &SharedStore, pin: &Pin) -> bool {
+    store.view(pin).expires_at() <= backend::statement_start()
+}
+
+fn is_young_enough(store: &SharedStore, pin: &Pin, terms: StatementTerms) -> bool {
+    let age = backend::statement_start().saturating_sub(store.view(pin).created_at());
+    terms.ttl_micros().is_none_or(|ttl| age <= ttl)
+}
+
+/// R4. The dependencies of an answer computed now, with the versions that this snapshot sees whole.
+///
+/// Whether somebody is changing what they stand for is asked when the snapshot was taken, and before the version of the
+/// catalogs is compared with that of the plan. If nobody is, whoever has changed a definition, as the snapshot sees,
+/// has moved that version for the last time.
+///
+/// # Errors
+/// The reason to bypass when the snapshot does not see one of them whole, or when one is being redefined.
+pub fn dependencies(
+    store: &SharedStore,
+    relations: &[u32],
+    rests_on_enums: bool,
+    snapshot: &SnapshotView<'_>,
+) -> Result<Vec<Dependency>, Reason> {
+    let (versions, database) = (store.versions(), database());
+    let in_recovery = backend::is_in_recovery();
+    let mut dependencies = Vec::with_capacity(relations.len() + 4);
+    let enums = rests_on_enums.then_some((versions.enums(database), Reason::DdlInProgress));
+    for (slot, reason) in [
+        (versions.ddl(database), Reason::DdlInProgress),
+        (versions.ddl(SHARED), Reason::DdlInProgress),
+        (versions.wildcard(database), Reason::WriterInProgress),
+    ]
+    .into_iter()
+    .chain(enums)
+    {
+        let version = versions.seen_whole(slot, snapshot).ok_or(reason)?;
+        dependencies.push(Dependency { slot, relation: 0, version });
+    }
+    for relation in relations {
+        let slot = versions.relation(database, *relation);
+        let version = versions.seen_whole(slot, snapshot).ok_or(Reason::WriterInProgress)?;
+        dependencies.push(Dependency { slot, relation: *relation, version });
+        if in_recovery && let Some(file) = file_number(*relation)? {
+            let rows = versions.relation(database, file);
+            // A table that was never rewritten has its OID as number.
+            if rows != slot {
+                let version = versions.seen_whole(rows, snapshot).ok_or(Reason::WriterInProgress)?;
+                dependencies.push(Dependency { slot: rows, relation: *relation, version });
+            }
+        }
+    }
+    let definers = store.definers();
+    if dependencies.iter().any(|dependency| definers.are_in(dependency.slot)) {
+        return Err(Reason::DdlInProgress);
+    }
+    Ok(dependencies)
+}
+
+/// The number of the file by which replay knows a relation; `None` for one that has no rows of its own. A new file
+/// comes with a new definition, so this is asked when the version of the definition has been read.
+///
+/// # Errors
+/// Replay does not tell of changes of the relation, or the relation has gone.
+fn file_number(relation: u32) -> Result<Option<u32>, Reason> {
+    let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, pg_sys::Oid::from(relation));
+    let class = row.as_ref().and_then(CatalogRow::relation).ok_or(Reason::DdlInProgress)?;
+    match class.relkind as u8 {
+        pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW if class.relam.to_u32() == HEAP_TABLE_AM_OID => {
+            let number = class.relfilenode.to_u32();
+            if number == 0 { Err(Reason::Recovery) } else { Ok(Some(number)) }
+        }
+        pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => Err(Reason::Recovery),
+        _ => Ok(None),
+    }
+}
+
+/// R5. Does the plan still mean what its key says? `seen` are the versions by which the key was made.
+///
+/// To be asked after `dependencies`, which says why. A plan older than the last DDL may be good, too: PostgreSQL says
+/// so itself, as far as it follows definitions, once it has heard of that DDL.
+pub fn is_plan_current(store: &SharedStore, planned: &Planned, seen: Versions) -> bool {
+    let current = definitions(store);
+    current.ddl == seen.ddl
+        && (current.catalogs == planned.versions.catalogs
+            || (planned.versions.catalogs != UNKNOWN_CATALOGS && portal::has_valid_plan()))
+}
+
+/// R6. Those of the dependencies whose versions have moved. A slot with the same version has had no publication since.
+pub fn have_changed<'d>(store: &SharedStore, dependencies: &'d [Dependency]) -> impl Iterator<Item = &'d Dependency> {
+    let versions = store.versions();
+    dependencies.iter().filter(move |on| versions.slot(on.slot).version() != on.version)
+}
+
+/// R7. Does the snapshot that planning runs under see all changes of catalogs up to these versions?
+pub fn sees_catalogs(store: &SharedStore, versions: Versions) -> bool {
+    let slots = store.versions();
+    snapshot_of_planning(store)
+        .is_some_and(|(_, snapshot)| slots.seen_whole(slots.catalogs(database()), &snapshot) == Some(versions.catalogs))
+}
+
+/// The snapshot that planning runs under.
+pub fn snapshot_of_planning<'s>(store: &SharedStore) -> Option<(&'s pg_sys::SnapshotData, SnapshotView<'s>)> {
+    // SAFETY: plain state of the backend; the active snapshot stays active while a query is planned.
+    let data = unsafe { if pg_sys::ActiveSnapshotSet() { pg_sys::GetActiveSnapshot().as_ref() } else { None } }?;
+    Some((data, snapshot(store, Some(data)).ok()?))
+}

@@ -1,0 +1,269 @@
+//! What a question asks: all that can be said of it before the store is asked. What can be asked only when the
+//! statement starts is asked here: snapshot, isolation, own writes, parameters, settings. Keeps nothing.
+
+use std::ffi::CString;
+use std::rc::Rc;
+
+use arrow_cache_core::{CacheKey, Reason, SnapshotView};
+use pgrx::pg_sys;
+
+use super::fingerprint::Fingerprint;
+use super::question::Question;
+use super::row_bounds::RowBounds;
+use super::rules::{self, StartedUnder, UNKNOWN_CATALOGS};
+use super::{execute_rights, kept_templates, quick_statements, timing};
+use crate::arrow::column::Column;
+use crate::invalidation::own_writes::has_transaction_id;
+use crate::pg::error_passing::keeping;
+use crate::pg::{backend, compat};
+use crate::query::clock::Clock;
+use crate::query::eligibility::QueryTraits;
+use crate::query::hashes::{FormId, SettingsHash, TreeHash};
+use crate::query::key::{self, Asked, HashedText, Keyed};
+use crate::query::rights_at_start::may_depend_on_time;
+use crate::query::statement_terms::StatementTerms;
+use crate::query::statement_text::Text;
+use crate::query::{Cacheable, Planned, Verdict, Versions, environment, name_resolution, plan_marker, relations};
+use crate::serve::Template;
+use crate::shmem::SharedStore;
+
+/// A question that may have an answer.
+pub struct Statement<'q> {
+    /// What its plan says about its query.
+    pub cacheable: Cacheable,
+    /// The definitions that are current now.
+    pub current: Versions,
+    /// Under what it is started.
+    pub started: StartedUnder,
+    /// The terms on which its answer is taken and stored.
+    pub terms: StatementTerms,
+    /// By what its speed is remembered.
+    pub fingerprint: Fingerprint,
+    /// The snapshot that it runs under.
+    pub snapshot: SnapshotView<'q>,
+    /// The template for its plan, if there is one.
+    pub template: Option<Rc<Template>>,
+    /// The relations that its answer rests on, ascending. Those of its own plan: another of its form may read other
+    /// partitions.
+    pub relations: Vec<u32>,
+    /// Its normalized text.
+    pub text: Rc<[u8]>,
+    /// The key of its answer.
+    pub key: CacheKey,
+    /// The key has canonical bounds in the place of times.
+    pub has_bounds: bool,
+    /// The columns of its answer.
+    pub columns: Rc<[Column]>,
+}
+
+/// Has a statement timed that is known to be too quick to be worth a lookup.
+///
+/// # Errors
+/// `TooQuick`; `NoCacheHint` if the statement asks to be left alone.
+fn check_speed(question: &Question<'_>, form: FormId) -> Result<(), Reason> {
+    let fingerprint = question.fingerprint(Fingerprint::of_form(form));
+    if question.may_be_skipped()
+        && quick_statements::skips_lookup(fingerprint)
+        && !StatementTerms::of(question.own_text)?.insisted
+    {
+        timing::time_run(Some(fingerprint));
+        return Err(Reason::TooQuick);
+    }
+    Ok(())
+}
+
+/// What the plan says about a query that is worth a lookup.
+///
+/// # Errors
+/// The reason to bypass.
+#[inline]
+fn verdict_of(store: &SharedStore, question: &Question<'_>) -> Result<Cacheable, Reason> {
+    match plan_marker::read(question.plan) {
+        Verdict::Cacheable(cacheable) => {
+            check_speed(question, cacheable.form)?;
+            Ok(cacheable)
+        }
+        Verdict::Bypass(reason) => Err(reason),
+        // It gives way when it is started, so that nobody asks about it.
+        Verdict::StandsFor(_) => Err(Reason::NotAnalyzed),
+        Verdict::Unchecked(form) => Err(pass_unchecked(store, question, form.map(Fingerprint::of_form))),
+    }
+}
+
+/// Passes on a statement whose plan was not checked. If it is not known to be too quick, its next plan is checked, and
+/// looked up. Returns why it is bypassed.
+fn pass_unchecked(store: &SharedStore, question: &Question<'_>, form: Option<Fingerprint>) -> Reason {
+    timing::time_run(form);
+    let Some(form) = form else {
+        // A new plan might need rights that the one which was made while the cache was off does not.
+        if !execute_rights::may_lack(rules::definitions(store).ddl) {
+            plan_marker::ask_for_new_plan(question.plan);
+        }
+        return Reason::NotAnalyzed;
+    };
+    if quick_statements::will_skip_lookup(form) {
+        quick_statements::count_skipped(form);
+    } else {
+        plan_marker::ask_for_new_plan(question.plan);
+    }
+    Reason::TooQuick
+}
+
+/// Describes a question.
+///
+/// The versions of the definitions are read after the snapshot was taken.
+///
+/// # Errors
+/// The reason to bypass.
+#[inline]
+pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Statement<'q>, Reason> {
+    let cacheable = verdict_of(store, question)?;
+    let Cacheable { traits, form, facts, planned, clock: trees, .. } = cacheable;
+    let terms = StatementTerms::of(question.own_text)?;
+    let fingerprint = question.fingerprint(Fingerprint::of_form(form));
+    lock_bodies(&traits)?;
+    let snapshot = rules::snapshot(store, question.snapshot)?;
+    let current = rules::definitions(store);
+    let template = kept_templates::find(form, planned.versions, facts).filter(|_| current == planned.versions);
+    // SAFETY: the plan that carries the extras is that of the question.
+    let relations = relations::of_plan(question.plan, unsafe { traits.extras.relations() });
+    check_session(&traits, &relations)?;
+    let settings = settings_read(&traits);
+    let now = environment::settings(store.seed());
+    let environment = environment::hash_under(store.seed(), now, &settings)?;
+    let made_as_now = is_made_as_now(&traits, &planned, now, current);
+    check_age(question, &cacheable, &relations, made_as_now, current)?;
+    check_role(&traits, made_as_now)?;
+    let tree = tree_of(store, cacheable.tree, &traits, current)?;
+    let asked = Asked { tree, plan_made_otherwise: (!made_as_now).then_some(planned.plan), environment };
+    // SAFETY: a C string that stays as long as the question.
+    let other_text = question.other_text.map(|text| unsafe { Text::of(text.as_ptr(), 0, 0) });
+    let text = HashedText::of(other_text.unwrap_or(question.own_text), store.seed())?;
+    let bounds =
+        question.snapshot.map(|data| RowBounds::new(store, data, &snapshot, question.effort).of_plan(question.plan));
+    let sight = bounds.as_ref().map(|bounds| bounds.sight(Some(&relations)));
+    let mut clock = Clock { trees, params: question.params, one_message: question.runs_in_one_message(), sight };
+    // At two times with the same canonical bound, the plan may ask for other rights.
+    if clock.splits() && may_depend_on_time(question.plan, &traits, || execute_rights::may_lack(current.ddl)) {
+        clock.sight = None;
+    }
+    let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed())?;
+    let columns = match &template {
+        Some(template) => Rc::clone(template.columns()),
+        None => question.columns()?.into(),
+    };
+    let started = StartedUnder::with(environment, settings, &traits, current.catalogs);
+    let (text, has_bounds) = (text.bytes, times.has_bounds);
+    Ok(Statement {
+        cacheable,
+        current,
+        started,
+        terms,
+        fingerprint,
+        snapshot,
+        template,
+        relations,
+        text,
+        key,
+        has_bounds,
+        columns,
+    })
+}
+
+/// The settings that the query reads by name.
+fn settings_read(traits: &QueryTraits) -> Vec<CString> {
+    // SAFETY: the extras were just read, into the current memory context.
+    unsafe { traits.extras.settings() }
+}
+
+/// Locks what the bodies of functions read, as the server does when it calls them.
+///
+/// # Errors
+/// `DdlInProgress` if somebody is to be waited for, or there is no room for the lock: the server finds out whether it
+/// calls the functions at all.
+fn lock_bodies(traits: &QueryTraits) -> Result<(), Reason> {
+    if traits.bodies.is_none_or(|bodies| !bodies.read_relations) {
+        return Ok(());
+    }
+    // SAFETY: the extras were just read, into the current memory context. What is no relation any more can be locked
+    // all the same; the transaction holds the locks to its end.
+    let are_locked = unsafe {
+        traits
+            .extras
+            .relations()
+            .into_iter()
+            .all(|relation| keeping(|| compat::lock_at_once(pg_sys::Oid::from(relation))))
+    };
+    if are_locked { Ok(()) } else { Err(Reason::DdlInProgress) }
+}
+
+/// Returns true if planning the query now, under these settings, would compute and inline the same functions in
+/// advance. The planner asks for the right to execute these.
+fn is_made_as_now(traits: &QueryTraits, planned: &Planned, settings: SettingsHash, current: Versions) -> bool {
+    let asks_for_rights = || traits.may_call_users() || execute_rights::may_lack(current.ddl);
+    planned
+        .under
+        .is_none_or(|then| then.settings == settings && (then.role == backend::user_id() || !asks_for_rights()))
+}
+
+/// May this session get or store an answer over these relations?
+///
+/// # Errors
+/// `TextEncoding`, `OwnWrites` or `OwnDdl`.
+fn check_session(traits: &QueryTraits, relations: &[u32]) -> Result<(), Reason> {
+    if traits.may_garble_text() {
+        return Err(Reason::TextEncoding);
+    }
+    rules::check_own_writes(relations)?;
+    // Nobody knows yet what functions that are declared pure are going to read.
+    if traits.calls_declared() && has_transaction_id() { Err(Reason::OwnWrites) } else { Ok(()) }
+}
+
+/// May a plan be answered for that was made under other settings, or as another role, than the present ones? Not if it
+/// calls functions whose bodies are queries. The server rewrites these when it runs them: for the present role, by its
+/// policies, and those were not checked.
+///
+/// # Errors
+/// `OldPlan`.
+fn check_role(traits: &QueryTraits, made_as_now: bool) -> Result<(), Reason> {
+    if made_as_now || !traits.bodies.is_some_and(|bodies| bodies.read_relations) {
+        return Ok(());
+    }
+    Err(Reason::OldPlan)
+}
+
+/// The hash of a query's tree; together with all that decides on what functions that are declared pure read: the names
+/// in their queries stand for something that nobody sees before they run.
+///
+/// # Errors
+/// `OutOfMemory`.
+fn tree_of(store: &SharedStore, tree: TreeHash, traits: &QueryTraits, current: Versions) -> Result<TreeHash, Reason> {
+    if !traits.calls_declared() {
+        return Ok(tree);
+    }
+    let resolution = name_resolution::hash(store.seed())?;
+    Ok(tree.under_definitions(current.catalogs, resolution))
+}
+
+/// May the plan be answered for, though definitions have changed since it was made? What it calls may be something else
+/// by now, and nobody has checked that; the server plans anew for some of these changes only. So it is asked to.
+///
+/// # Errors
+/// `OldPlan`.
+fn check_age(
+    question: &Question<'_>,
+    Cacheable { traits, planned, .. }: &Cacheable,
+    relations: &[u32],
+    made_as_now: bool,
+    current: Versions,
+) -> Result<(), Reason> {
+    let planned = planned.versions;
+    let has_moved = if traits.resolves_names() { current != planned } else { current.ddl != planned.ddl };
+    // As another role, planning might raise an error where the kept plan has the result of a call.
+    if made_as_now && (has_moved || planned.catalogs == UNKNOWN_CATALOGS) {
+        plan_marker::ask_for_new_plan(question.plan);
+    }
+    // What the query's row types contain was asked when the plan was made.
+    let may_have_others = current.catalogs != planned.catalogs && !relations::are_of_plan(relations, question.plan);
+    if has_moved || may_have_others { Err(Reason::OldPlan) } else { Ok(()) }
+}

@@ -1,0 +1,83 @@
+//! What an answer depends on that must not change between the start of its statement and the reading of its rows:
+//! settings, and definitions that no lock protects (labels of enums, text search). Asked again before a stored answer
+//! is read, before rows are stored, and before they are compared. Belongs to one statement of this backend.
+
+use std::ffi::CString;
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys;
+
+use crate::pg::{backend, encoding};
+use crate::query::eligibility::QueryTraits;
+use crate::query::environment;
+use crate::query::hashes::EnvironmentHash;
+use crate::session;
+use crate::shmem::SharedStore;
+
+/// Under what a statement was started.
+#[derive(Clone)]
+pub struct StartedUnder {
+    /// Its number.
+    pub statement: u64,
+    /// The role that it was started as.
+    pub role: pg_sys::Oid,
+    /// The settings, which are in its key.
+    environment: EnvironmentHash,
+    /// The custom settings among them.
+    settings: Vec<CString>,
+    /// Its rows must be read while the client has the encoding of the database.
+    receives_text: bool,
+    /// How often the session had changed a definition by then.
+    definition_changes: u64,
+    /// The version of all definitions, if names in bodies of functions are resolved while it runs.
+    catalogs: Option<u64>,
+}
+
+impl StartedUnder {
+    /// That of a statement that reads no setting by name, receives no text and calls no function of users.
+    pub fn in_environment(environment: EnvironmentHash) -> Self {
+        Self {
+            statement: session::statement_number(),
+            role: backend::user_id(),
+            environment,
+            settings: Vec::new(),
+            receives_text: false,
+            definition_changes: session::definition_changes(),
+            catalogs: None,
+        }
+    }
+
+    /// That of a statement with these traits, which reads these settings by name. `catalogs` is the version of all
+    /// definitions.
+    pub fn with(environment: EnvironmentHash, settings: Vec<CString>, traits: &QueryTraits, catalogs: u64) -> Self {
+        Self {
+            settings,
+            receives_text: traits.receives_text,
+            catalogs: traits.resolves_names().then_some(catalogs),
+            ..Self::in_environment(environment)
+        }
+    }
+
+    /// Is everything as it was?
+    ///
+    /// # Errors
+    /// `SettingsChanged`, `OwnDdl` or `DdlInProgress`.
+    pub fn check(&self, store: &SharedStore) -> Result<(), Reason> {
+        if (self.receives_text && encoding::client_differs())
+            || environment::hash(store.seed(), &self.settings) != Ok(self.environment)
+        {
+            return Err(Reason::SettingsChanged);
+        }
+        if session::definition_changes() != self.definition_changes {
+            // Rows may be computed under definitions that are not committed yet, or never will be.
+            return Err(Reason::OwnDdl);
+        }
+        let versions = store.versions();
+        // SAFETY: a plain read of a backend global.
+        let catalogs = || versions.slot(versions.catalogs(unsafe { pg_sys::MyDatabaseId.to_u32() })).version();
+        if self.catalogs.is_some_and(|version| version != catalogs()) {
+            return Err(Reason::DdlInProgress);
+        }
+        Ok(())
+    }
+}
