@@ -273,7 +273,8 @@ fn note_use(column: TableColumn) {
     with_asked(Asked { column, ..Asked::NOTHING }, |asked| (asked.left, asked.patience) = (0, 0));
 }
 
-/// Is a table of so many blocks to be read now? Reading one whose last bounds were of no use takes twice the patience of the time before.
+/// Is a table of so many blocks to be read now? Reading one whose last bounds were of no use takes twice the patience
+/// of the time before.
 fn is_due(column: TableColumn, blocks: u32) -> bool {
     let left = if blocks <= FEW_BLOCKS { 0 } else { FIRST_PATIENCE };
     with_asked(Asked { column, left, patience: 0 }, |asked| {
