@@ -83,8 +83,8 @@ pub struct WalkDepth {
 impl WalkDepth {
     /// For a walk that begins here: at the address of a local.
     pub fn from(here: &u8) -> Self {
-        // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the walk must not, and
-        // leaves most of the stack to the planner, which needs less per level.
+        // SAFETY: a plain global of the backend, in kilobytes. The server's own check would raise at this depth; the
+        // walk must not, and leaves most of the stack to the planner, which needs less per level.
         Self { base: std::ptr::from_ref(here) as usize, most: unsafe { pg_sys::max_stack_depth as usize * 1024 / 4 } }
     }
 

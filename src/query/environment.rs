@@ -34,7 +34,8 @@ pub fn hash(seed: u64, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
 /// As `hash`, for the present settings as `settings` has told them.
 ///
 /// # Errors
-/// `SessionFunction` when a custom setting is hidden from some roles, or it is not sure which text search configuration a setting names.
+/// `SessionFunction` when a custom setting is hidden from some roles, or it is not sure which text search configuration
+/// a setting names.
 pub fn hash_under(seed: u64, settings: SettingsHash, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
     let role = backend::user_id();
     if let Some((_, _, hash)) = LAST.get().filter(|last| custom.is_empty() && (last.0, last.1) == (settings, role)) {

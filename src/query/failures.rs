@@ -100,9 +100,9 @@ fn left_type(operator: pg_sys::Oid) -> pg_sys::Oid {
     left
 }
 
-/// Returns true for an operator of the server's own that is the `=`, `<` or `>` of an order: of values of one type, or of
-/// different times, floats or integers. The comparison of a date or a timestamp that has no place among the values of the
-/// other type is one with an infinite value.
+/// Returns true for an operator of the server's own that is the `=`, `<` or `>` of an order: of values of one type, or
+/// of different times, floats or integers. The comparison of a date or a timestamp that has no place among the values
+/// of the other type is one with an infinite value.
 fn is_of_order(operator: pg_sys::Oid) -> bool {
     const FAMILIES_OF_SEVERAL_TYPES: [u32; 3] = [DATETIME_FAMILY_OID, FLOAT_FAMILY_OID, INTEGER_FAMILY_OID];
     // What is in rows, arrays and ranges may have no order.

@@ -16,8 +16,8 @@ use crate::pg::index_list::indexes_of;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::tree::Tree;
 
-/// Checks the definitions of a plan's relations, which this transaction has locked. `opened` is what the plan's executor
-/// opens.
+/// Checks the definitions of a plan's relations, which this transaction has locked. `opened` is what the plan's
+/// executor opens.
 ///
 /// # Errors
 /// The relation or index to blame, and why.
@@ -53,8 +53,8 @@ pub unsafe fn check_bodies(traits: &QueryTraits) -> Result<(), RelationRefusal> 
     Ok(())
 }
 
-/// Checks the expressions of virtual columns. That one reads settings would not be seen in the query, which would say so
-/// of itself for cursors.
+/// Checks the expressions of virtual columns. That one reads settings would not be seen in the query, which would say
+/// so of itself for cursors.
 fn check_virtual_columns(relation: pg_sys::Oid) -> Result<(), RelationRefusal> {
     if !compat::has_virtual_columns(relation) {
         return Ok(());
@@ -72,8 +72,8 @@ fn check_virtual_columns(relation: pg_sys::Oid) -> Result<(), RelationRefusal> {
     reason.map_or(Ok(()), |reason| Err(RelationRefusal { reason, relation }))
 }
 
-/// Why an expression that the server has written as text is refused, one that reads settings among them; `None` if it is
-/// not.
+/// Why an expression that the server has written as text is refused, one that reads settings among them; `None` if it
+/// is not.
 fn refusal_unless_fixed(text: &CStr) -> Option<Reason> {
     // SAFETY: the server reads a valid tree from the text, into the current memory context, or raises.
     let expression = unsafe { Tree::enter(pg_sys::stringToNode(text.as_ptr()).cast()) };

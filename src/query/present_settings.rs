@@ -1,5 +1,6 @@
-//! The settings that shape or decide what functions return, or what names mean, as one number. Each lookup asks for it, and they hardly ever change. So they are compared with
-//! those that were hashed last, which takes less time than to gather and hash them. State of this backend; no lock.
+//! The settings that shape or decide what functions return, or what names mean, as one number. Each lookup asks for it,
+//! and they hardly ever change. So they are compared with those that were hashed last, which takes less time than to
+//! gather and hash them. State of this backend; no lock.
 
 use std::cell::RefCell;
 use std::ffi::c_char;

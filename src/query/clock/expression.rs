@@ -69,8 +69,8 @@ pub struct Closed {
     pub has_params: bool,
     /// It is not executed as it is: it takes other nodes, which have the same value (`carried`).
     pub is_other: bool,
-    /// Its value may stay the same for a minute or more: whatever asks for the time in it is CURRENT_DATE, or lies below
-    /// something coarse.
+    /// Its value may stay the same for a minute or more: whatever asks for the time in it is CURRENT_DATE, or lies
+    /// below something coarse.
     pub may_settle: bool,
     /// How deep it nests.
     depth: usize,

@@ -106,8 +106,8 @@ unsafe fn rounded(time: *mut pg_sys::Node, (function, of_type): (u32, pg_sys::Oi
 /// In microseconds.
 const MINUTE: i64 = 60_000_000;
 
-/// When an expression is computed, by the clock, in microseconds. It is asked about only to find out whether a value moves;
-/// no value of another moment than the present gets into a key.
+/// When an expression is computed, by the clock, in microseconds. It is asked about only to find out whether a value
+/// moves; no value of another moment than the present gets into a key.
 #[derive(Clone, Copy)]
 pub struct Moment {
     /// The start of the transaction, and the arrival of the message.

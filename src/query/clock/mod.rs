@@ -1,9 +1,9 @@
 //! The clock in the key: queries that ask for the time, but whose answers change with it by the minute at most.
 //!
 //! A *clock leaf* asks for the time (`now()`, CURRENT_DATE). A *clock expression* is a largest part of a query that is
-//! made of clock leaves, constants, parameters, and functions that are known to fit (`function_table`). Whatever else the query
-//! asks, its answer is a function of the rows and of the values of its clock expressions: equal values and equal rows
-//! give the same answer. So the values go into the key, and the time itself does not.
+//! made of clock leaves, constants, parameters, and functions that are known to fit (`function_table`). Whatever else
+//! the query asks, its answer is a function of the rows and of the values of its clock expressions: equal values and
+//! equal rows give the same answer. So the values go into the key, and the time itself does not.
 //!
 //! That is of use only if the values stay the same for a while. Therefore each clock leaf has to lie below something
 //! that may be *coarse*: `date_trunc`, a cast to date, a comparison, and so on. Whether it is, the values tell. Or the

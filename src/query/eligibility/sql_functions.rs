@@ -147,7 +147,8 @@ impl EligibilityChecker {
             return self.blame(function, Reason::TooComplex);
         }
         let Some(body) = self.read_body(&SqlCall { row: &row, call, shows_types }, &declared) else { return true };
-        // Where it is not the whole of a part of FROM it shows which of its rows is the first, or in which order they come.
+        // Where it is not the whole of a part of FROM it shows which of its rows is the first, or in which order they
+        // come.
         self.may_vary |= body.is_query && !(call.funcretset && self.rows_of == call.as_ptr());
         if self.note_body(call, body, seed) {
             return true;
@@ -176,7 +177,8 @@ impl EligibilityChecker {
         None
     }
 
-    /// Is the check in the body of a function, whose plan the server keeps for the session (PostgreSQL 18), whoever runs it and whatever settings become?
+    /// Is the check in the body of a function, whose plan the server keeps for the session (PostgreSQL 18), whoever
+    /// runs it and whatever settings become?
     pub(super) fn is_kept(&self) -> bool {
         KEEPS_BODIES && !self.bodies.around.is_empty()
     }

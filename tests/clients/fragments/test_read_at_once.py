@@ -214,7 +214,7 @@ def test_cursors(writer, client, plain, query, kind):
     assert seen.runs > 0
 
 
-SETTINGS = ["timezone = 'Asia/Tokyo'", "timezone = 'America/New_York'", "datestyle = 'German'", "extra_float_digits = 0", "enable_partition_pruning = off"]
+SETTINGS = ["timezone = 'Asia/Tokyo'", "timezone = 'America/New_York'", "datestyle = 'German'", "extra_float_digits = 0"]
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
