@@ -22,6 +22,10 @@
 
 #![warn(missing_docs)]
 
+// Its macros are used everywhere.
+#[macro_use]
+mod pg;
+
 mod arrow;
 mod capture;
 mod copy;
@@ -32,7 +36,6 @@ mod functions;
 mod hooks;
 mod invalidation;
 mod lookup;
-mod pg;
 mod query;
 mod report;
 mod serve;
@@ -62,7 +65,7 @@ pub extern "C-unwind" fn _PG_init() {
         }
         return;
     }
-    pg::error_memory::prepare();
+    pg::error_passing::prepare();
     pg::allocator::prepare();
     settings::define(Some(query::trusted_extensions::check_list));
     pg::client::remember();

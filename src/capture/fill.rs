@@ -209,7 +209,7 @@ impl ResultFill {
             }
         }
         // SAFETY: reads the clock and a plain global of the backend.
-        let (now, database) = unsafe { (pg_sys::GetCurrentTimestamp(), pg_sys::MyDatabaseId.to_u32()) };
+        let (now, database) = unsafe { (crate::pg::server::GetCurrentTimestamp(), pg_sys::MyDatabaseId.to_u32()) };
         let mut fill = match self.batches.fill.take() {
             Some(fill) => fill,
             None => self.batches.begin(&store, now)?,
@@ -317,7 +317,7 @@ impl Batches {
         }
         let store = shmem::store().ok_or(Reason::NoRoom)?;
         // SAFETY: reads the clock.
-        let now = unsafe { pg_sys::GetCurrentTimestamp() };
+        let now = unsafe { crate::pg::server::GetCurrentTimestamp() };
         if self.fill.is_none() {
             self.fill = Some(self.begin(&store, now)?);
         }

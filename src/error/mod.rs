@@ -11,7 +11,7 @@ mod messages;
 mod raise;
 
 pub use backtraces::keep_stacks_private;
-pub use caught::{Raised, caught, is_about_a_value, is_about_memory, none_if_out_of_memory, refuses_prepared};
+pub use caught::{is_about_a_value, is_about_memory, is_cancel, refuses_prepared};
 pub use cause::CacheError;
 pub use log::{
     log, log_lost_client, notice_unclear_hint, notice_undecided_check, warn_of_difference, warn_of_useless_trust,

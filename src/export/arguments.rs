@@ -24,7 +24,7 @@ pub fn text(call: FunctionCall<'_>) -> Option<CString> {
     call.argument(0).map(|value| {
         // SAFETY: the first argument of each of these functions is a text.
         let bytes = unsafe {
-            let flat = pg_sys::pg_detoast_datum_packed(value.datum().cast_mut_ptr());
+            let flat = kept!(pg_sys::pg_detoast_datum_packed(value.datum().cast_mut_ptr()));
             pgrx::varlena_to_byte_slice(flat)
         };
         let mut text = or_raise(Vec::with_room(bytes.len() + 1));
@@ -38,7 +38,7 @@ pub fn json(call: FunctionCall<'_>, index: usize) -> Option<String> {
     call.argument(index).map(|value| {
         // SAFETY: the functions that have such an argument declare it as jsonb; output functions give C strings.
         let text = unsafe {
-            CStr::from_ptr(pg_sys::OidOutputFunctionCall(pg_sys::Oid::from(pg_sys::F_JSONB_OUT), value.datum()))
+            CStr::from_ptr(kept!(pg_sys::OidOutputFunctionCall(pg_sys::Oid::from(pg_sys::F_JSONB_OUT), value.datum())))
         };
         encoding::to_string(text)
     })
@@ -63,7 +63,7 @@ pub fn parameters<'c>(call: FunctionCall<'c>) -> Vec<Argument<'c>> {
 /// Is it a type of arrays, or a domain over one?
 fn is_array(type_oid: pg_sys::Oid) -> bool {
     // SAFETY: a catalog search; an unknown OID is no array.
-    unsafe { pg_sys::get_base_element_type(type_oid) != pg_sys::InvalidOid }
+    unsafe { kept!(pg_sys::get_base_element_type(type_oid)) != pg_sys::InvalidOid }
 }
 
 /// The elements of an argument that was marked VARIADIC.
@@ -71,12 +71,12 @@ fn elements(array: Value<'_>) -> Vec<Argument<'_>> {
     // SAFETY: the caller has asked for its type, which is that of arrays. The server returns as many values and flags as it counts, which live
     // as long as the array and the memory context.
     unsafe {
-        let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(array.datum().cast_mut_ptr()).cast();
+        let array: *mut pg_sys::ArrayType = kept!(pg_sys::pg_detoast_datum(array.datum().cast_mut_ptr())).cast();
         let type_oid = (*array).elemtype;
         let (mut length, mut by_value, mut align) = (0i16, false, 0 as std::ffi::c_char);
-        pg_sys::get_typlenbyvalalign(type_oid, &mut length, &mut by_value, &mut align);
+        kept!(pg_sys::get_typlenbyvalalign(type_oid, &mut length, &mut by_value, &mut align));
         let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
-        pg_sys::deconstruct_array(
+        kept!(pg_sys::deconstruct_array(
             array,
             type_oid,
             i32::from(length),
@@ -85,7 +85,7 @@ fn elements(array: Value<'_>) -> Vec<Argument<'_>> {
             &mut values,
             &mut nulls,
             &mut count,
-        );
+        ));
         let value = |index| (!*nulls.add(index)).then(|| Value::of(*values.add(index)));
         or_raise(Vec::collected((0..count as usize).map(|index| Argument { type_oid, value: value(index) })))
     }

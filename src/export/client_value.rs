@@ -9,7 +9,7 @@ use std::ffi::c_int;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::stream_value::StreamValue;
-use crate::pg::error_passing::{direct, edge, with_cleanup};
+use crate::pg::error_passing::{edge, with_cleanup};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::{child, children};
 use crate::pg::{client, server};
@@ -98,7 +98,7 @@ unsafe extern "C-unwind" fn receive(slot: *mut pg_sys::TupleTableSlot, receiver:
     // SAFETY: as in `startup`; the slot holds a row of one column, a bytea, until the executor asks for the next one.
     unsafe {
         if (*slot).tts_nvalid < 1 {
-            direct!(server::slot_getsomeattrs_int(slot, 1));
+            direct!(pg_sys::slot_getsomeattrs_int(slot, 1));
         }
         let value = if *(*slot).tts_isnull { None } else { StreamValue::of(*(*slot).tts_values) };
         if let Some(value) = value.filter(|value| value.length() >= LARGE) {

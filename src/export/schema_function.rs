@@ -46,7 +46,7 @@ fn describe(call: FunctionCall<'_>) -> Vec<Row> {
             plan
         });
         // SAFETY: a plan has a topmost node, whose target list is that of the result.
-        let row_type = unsafe { RowType::of(pg_sys::ExecCleanTypeFromTL((*plan.planTree).targetlist)) };
+        let row_type = unsafe { RowType::of(kept!(pg_sys::ExecCleanTypeFromTL((*plan.planTree).targetlist))) };
         let columns = column::columns_of(row_type, Records::Local)
             .unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
         let _headroom = or_raise(headroom_for(&columns));

@@ -149,7 +149,7 @@ impl StreamValue {
             if *start != EXTERNAL || u32::from(*start.add(1)) != pg_sys::vartag_external::VARTAG_EXPANDED_RO {
                 return None;
             }
-            let object = pg_sys::DatumGetEOHP(datum);
+            let object = kept!(pg_sys::DatumGetEOHP(datum));
             std::ptr::eq((*object).eoh_methods, &raw const METHODS.0).then(|| &*object.cast::<Self>())
         }
     }
@@ -181,7 +181,7 @@ unsafe impl BoxRet for GatheredStream {
         unsafe {
             let context = pg_sys::CurrentMemoryContext;
             let value = PgMemoryContexts::For(context).leak_and_drop_on_delete(value);
-            pg_sys::EOH_init_header(&raw mut (*value).header, &raw const METHODS.0, context);
+            kept!(pg_sys::EOH_init_header(&raw mut (*value).header, &raw const METHODS.0, context));
             let read_only = (&raw mut (*value).header.eoh_ro_ptr).cast::<std::ffi::c_void>();
             call.return_raw_datum(pg_sys::Datum::from(read_only))
         }

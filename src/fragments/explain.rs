@@ -11,7 +11,7 @@ pub fn show(parts: &Parts, explain: &mut pg_sys::ExplainState) {
     let counts = parts.counts();
     let mut integer = |label: &CStr, value: usize| {
         // SAFETY: EXPLAIN's own state, and a literal.
-        unsafe { pg_sys::ExplainPropertyInteger(label.as_ptr(), std::ptr::null(), value as i64, explain) };
+        unsafe { kept!(pg_sys::ExplainPropertyInteger(label.as_ptr(), std::ptr::null(), value as i64, explain)) };
     };
     integer(c"Stored Parts", counts.stored);
     integer(c"Computed Parts", counts.computed);

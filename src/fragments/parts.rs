@@ -102,14 +102,14 @@ impl Parts {
             let recipe = Recipe::of_list(list)?;
             let Statement { snapshot, params, text, context } = statement;
             let caller = pg_sys::MemoryContextSwitchTo(context);
-            let parts: *mut Self = pg_sys::palloc(size_of::<Self>()).cast();
+            let parts: *mut Self = kept!(pg_sys::palloc(size_of::<Self>())).cast();
             let callback = pg_sys::MemoryContextCallback {
                 func: Some(context_gone),
                 arg: parts.cast(),
                 next: std::ptr::null_mut(),
             };
             parts.write(Self { callback, recipe: list, contents: None });
-            pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*parts).callback);
+            crate::pg::server::MemoryContextRegisterResetCallback(context, &raw mut (*parts).callback);
             let mut contents = Box::new(Contents {
                 states: recipe.leaves.iter().map(PartState::new).collect(),
                 surroundings: Surroundings {
@@ -180,7 +180,8 @@ impl Parts {
             }
             let contents = (*parts).contents.as_mut()?;
             contents.surroundings.state = state;
-            contents.tuple = pg_sys::MakeSingleTupleTableSlot(row_type.as_ptr(), &raw const pg_sys::TTSOpsMinimalTuple);
+            contents.tuple =
+                kept!(pg_sys::MakeSingleTupleTableSlot(row_type.as_ptr(), &raw const pg_sys::TTSOpsMinimalTuple));
             if runs {
                 contents.hold_indexes();
             }
@@ -378,7 +379,7 @@ impl Contents {
             };
             if filled {
                 // SAFETY: all values were written.
-                unsafe { pg_sys::ExecStoreVirtualTuple(slot) };
+                unsafe { kept!(pg_sys::ExecStoreVirtualTuple(slot)) };
                 return Step::Filled;
             }
             self.leave_part();
@@ -412,7 +413,7 @@ impl Contents {
                 run.take(row);
             }
             copy_values(row, slot);
-            pg_sys::ExecStoreVirtualTuple(slot);
+            kept!(pg_sys::ExecStoreVirtualTuple(slot));
         }
         true
     }

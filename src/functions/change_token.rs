@@ -49,21 +49,21 @@ fn version(call: FunctionCall<'_>) -> Option<String> {
     // The trees of each query go before those of the next. An error leaves them to the end of the statement.
     // SAFETY: a new context, child of the current one, used here alone.
     let scratch = unsafe {
-        pg_sys::AllocSetContextCreateInternal(
+        kept!(pg_sys::AllocSetContextCreateInternal(
             pg_sys::CurrentMemoryContext,
             c"arrow_cache version".as_ptr(),
             pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
             pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
             pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-        )
+        ))
     };
     let mut promised = true;
     for relation in relations {
-        pgrx::check_for_interrupts!();
+        crate::pg::backend::accept_interrupts();
         // SAFETY: nothing that was made in the context is used any more after its turn.
         let token = unsafe {
             let token = PgMemoryContexts::For(scratch).switch_to(|_| token_of_relation(&store, relation));
-            pg_sys::MemoryContextReset(scratch);
+            kept!(pg_sys::MemoryContextReset(scratch));
             token
         };
         match token {
@@ -72,7 +72,7 @@ fn version(call: FunctionCall<'_>) -> Option<String> {
         }
     }
     // SAFETY: the context made above.
-    unsafe { pg_sys::MemoryContextDelete(scratch) };
+    unsafe { kept!(pg_sys::MemoryContextDelete(scratch)) };
     (promised && all.is_complete()).then(|| shown(all.finish()))
 }
 
@@ -111,7 +111,8 @@ fn token_of(
         return Err(Reason::DdlInProgress);
     }
     // SAFETY: the active snapshot and the parameters live as long as this call.
-    let (snapshot, parameters) = unsafe { (pg_sys::GetActiveSnapshot().as_ref(), Tree::enter(parameters.as_ptr())) };
+    let (snapshot, parameters) =
+        unsafe { (kept!(pg_sys::GetActiveSnapshot()).as_ref(), Tree::enter(parameters.as_ptr())) };
     let question = Question::only_asked(plan, text, snapshot).with_params(parameters).with_effort(Effort::Read);
     lookup::change_token(store, &question, definitions)
 }
@@ -120,12 +121,12 @@ fn token_of(
 fn all_rows_of(relation: pg_sys::Oid) -> Option<CString> {
     // SAFETY: catalog searches, which return copies in the current memory context, or null.
     let name = unsafe {
-        let name = pg_sys::get_rel_name(relation);
-        let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relation));
+        let name = kept!(pg_sys::get_rel_name(relation));
+        let schema = kept!(pg_sys::get_namespace_name(kept!(pg_sys::get_rel_namespace(relation))));
         if name.is_null() || schema.is_null() {
             return None;
         }
-        CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name))
+        CStr::from_ptr(kept!(pg_sys::quote_qualified_identifier(schema, name)))
     };
     // A name has at most 63 bytes, which quoting may double.
     CString::new([b"SELECT * FROM ", name.to_bytes()].concat()).ok()

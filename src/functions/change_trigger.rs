@@ -34,7 +34,7 @@ fn invalidate_on_change(call: FunctionCall<'_>) -> Unchanged {
             .map(|index| relation_named(CStr::from_ptr(*(*trigger).tgargs.add(index)), table));
         let named = or_raise(Vec::collected(named));
         // A change of a foreign table assigns no transaction id, and without one nothing is published.
-        pg_sys::GetCurrentTransactionId();
+        kept!(pg_sys::GetCurrentTransactionId());
         publication::note_relation(table.rd_id);
         named.into_iter().for_each(publication::note_relation);
         // Meant for statement level; at row level the row must come through as it is.
@@ -61,14 +61,14 @@ fn relation_named(name: &CStr, table: Tree<'_, pg_sys::RelationData>) -> pg_sys:
     unsafe {
         // A copy: the catalog searches below may have the server read the description again, in its place.
         let class = *table.rd_rel;
-        let range = &*pg_sys::makeRangeVarFromNameList(compat::qualified_name(name));
-        let here =
-            range.catalogname.is_null() || pg_sys::get_database_oid(range.catalogname, true) == pg_sys::MyDatabaseId;
+        let range = &*kept!(pg_sys::makeRangeVarFromNameList(compat::qualified_name(name)));
+        let here = range.catalogname.is_null()
+            || kept!(pg_sys::get_database_oid(range.catalogname, true)) == pg_sys::MyDatabaseId;
         let schema = match range.schemaname {
             name if name.is_null() => class.relnamespace,
-            name => pg_sys::get_namespace_oid(name, true),
+            name => kept!(pg_sys::get_namespace_oid(name, true)),
         };
-        let relation = pg_sys::get_relname_relid(range.relname, schema);
+        let relation = kept!(pg_sys::get_relname_relid(range.relname, schema));
         if !here || schema == pg_sys::InvalidOid || relation == pg_sys::InvalidOid {
             CacheError::UnknownRelation { name: word() }.raise();
         }

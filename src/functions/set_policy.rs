@@ -32,7 +32,7 @@ pub fn before_security_label(statement: Tree<'_, pg_sys::SecLabelStmt>) {
     unsafe {
         if !provider.is_null() && CStr::from_ptr(provider) == PROVIDER && !REGISTERED.get() {
             // It may raise for lack of memory. Then the next statement registers it.
-            pg_sys::register_label_provider(PROVIDER.as_ptr(), Some(check_label));
+            kept!(pg_sys::register_label_provider(PROVIDER.as_ptr(), Some(check_label)));
             REGISTERED.set(true);
         }
     }
@@ -83,7 +83,7 @@ unsafe fn check_label_of_function(function: pg_sys::Oid, label: *const c_char) {
 fn announce(relation: pg_sys::Oid) {
     // SAFETY: catalog searches by OID; the caller has locked the relation.
     unsafe {
-        match pg_sys::get_rel_relkind(relation) as u8 {
+        match kept!(pg_sys::get_rel_relkind(relation)) as u8 {
             pg_sys::RELKIND_RELATION
             | pg_sys::RELKIND_PARTITIONED_TABLE
             | pg_sys::RELKIND_MATVIEW
@@ -91,7 +91,7 @@ fn announce(relation: pg_sys::Oid) {
             | pg_sys::RELKIND_FOREIGN_TABLE => {}
             _ => CacheError::NotARelation.raise(),
         }
-        pg_sys::CacheInvalidateRelcacheByRelid(relation);
+        kept!(pg_sys::CacheInvalidateRelcacheByRelid(relation));
     }
 }
 
@@ -109,10 +109,10 @@ fn set_policy(call: FunctionCall<'_>) {
     // lock stays until the end of the transaction.
     unsafe {
         let command = c"arrow_cache.set_policy()".as_ptr();
-        pg_sys::PreventCommandIfReadOnly(command);
-        pg_sys::PreventCommandIfParallelMode(command);
-        pg_sys::PreventCommandDuringRecovery(command);
-        let open = pg_sys::try_relation_open(relation, pg_sys::ShareUpdateExclusiveLock as _);
+        kept!(pg_sys::PreventCommandIfReadOnly(command));
+        kept!(pg_sys::PreventCommandIfParallelMode(command));
+        kept!(pg_sys::PreventCommandDuringRecovery(command));
+        let open = kept!(pg_sys::try_relation_open(relation, pg_sys::ShareUpdateExclusiveLock as _));
         if open.is_null() {
             CacheError::NotARelation.raise();
         }
@@ -120,10 +120,10 @@ fn set_policy(call: FunctionCall<'_>) {
         announce(relation);
         let address = pg_sys::ObjectAddress { classId: pg_sys::RelationRelationId, objectId: relation, objectSubId: 0 };
         let label = wanted.label().map_or(std::ptr::null(), CStr::as_ptr);
-        pg_sys::SetSecurityLabel(&address, PROVIDER.as_ptr(), label);
-        pg_sys::relation_close(open, pg_sys::NoLock as _);
+        kept!(pg_sys::SetSecurityLabel(&address, PROVIDER.as_ptr(), label));
+        kept!(pg_sys::relation_close(open, pg_sys::NoLock as _));
         // Later parts of the same statement see the policy.
-        pg_sys::CommandCounterIncrement();
+        kept!(pg_sys::CommandCounterIncrement());
     }
 }
 

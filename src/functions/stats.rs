@@ -147,7 +147,7 @@ fn entries_data(_: FunctionCall<'_>) -> TableIterator<'static, EntryRow> {
     // SAFETY: a plain read of a backend global; the name is a palloc'd C string.
     let (database, datname) = unsafe {
         let database = pg_sys::MyDatabaseId;
-        let name = pg_sys::get_database_name(database);
+        let name = kept!(pg_sys::get_database_name(database));
         let name = std::ffi::CStr::from_ptr(name).to_string_lossy().into_owned();
         (database.to_u32(), name)
     };

@@ -137,7 +137,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         if !settings::enabled() {
             return Err(Reason::Disabled.into());
         }
-        let question = Question::only_asked(plan, text, pg_sys::GetActiveSnapshot().as_ref());
+        let question = Question::only_asked(plan, text, kept!(pg_sys::GetActiveSnapshot()).as_ref());
         let question = question.with_effort(Effort::Pretend);
         let found = lookup::find(store, &question, Lateness::Refused)
             .map_err(|reason| Refusal { reason, offender: moving(reason, &question, &traits, ddl) });
@@ -211,7 +211,7 @@ fn one_select(text: &CStr) -> Result<(OwnQuery<'_>, Vec<pg_sys::Oid>), Refusal> 
 /// A function's name with its argument types, qualified if need be.
 fn function_name(function: pg_sys::Oid) -> Vec<u8> {
     // SAFETY: a catalog search; an unknown OID gives its number.
-    unsafe { CStr::from_ptr(pg_sys::format_procedure(function)) }.to_bytes().to_vec()
+    unsafe { CStr::from_ptr(kept!(pg_sys::format_procedure(function))) }.to_bytes().to_vec()
 }
 
 /// What reads a relation, as the rest of the sentence "It …".
@@ -243,7 +243,7 @@ fn compares(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
         return reads(relation);
     }
     // SAFETY: a catalog search about a column of a locked relation; null if it is gone.
-    let name = unsafe { pg_sys::get_attname(relation, column, true) };
+    let name = unsafe { kept!(pg_sys::get_attname(relation, column, true)) };
     // SAFETY: not null; a text that ends with NUL.
     let name = if name.is_null() { b"".as_slice() } else { unsafe { CStr::from_ptr(name) }.to_bytes() };
     let advice = b" with the time itself, which is cached if a B-tree index of the table begins with that column, or if the table is not larger than max_clock_scan";
@@ -255,7 +255,7 @@ fn compares(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
 fn is_readable(relation: pg_sys::Oid) -> bool {
     // An index has no rights of its own.
     // SAFETY: reads a catalog; InvalidOid for what is no index.
-    let table = unsafe { pg_sys::IndexGetRelation(relation, true) };
+    let table = unsafe { kept!(pg_sys::IndexGetRelation(relation, true)) };
     let relation = if table == pg_sys::InvalidOid { relation } else { table };
     privileges::has(privileges::current_role(), relation, pg_sys::ACL_SELECT)
 }
@@ -264,12 +264,12 @@ fn is_readable(relation: pg_sys::Oid) -> bool {
 fn relation_name(relation: pg_sys::Oid) -> Vec<u8> {
     // SAFETY: catalog searches. The relation is locked; if it has no name nevertheless, its number is shown.
     unsafe {
-        let name = pg_sys::get_rel_name(relation);
-        let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relation));
+        let name = kept!(pg_sys::get_rel_name(relation));
+        let schema = kept!(pg_sys::get_namespace_name(kept!(pg_sys::get_rel_namespace(relation))));
         if name.is_null() || schema.is_null() {
             return relation.to_u32().to_string().into_bytes();
         }
-        CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name)).to_bytes().to_vec()
+        CStr::from_ptr(kept!(pg_sys::quote_qualified_identifier(schema, name))).to_bytes().to_vec()
     }
 }
 

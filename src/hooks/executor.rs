@@ -8,10 +8,9 @@ use super::previous::{PREVIOUS, active};
 use crate::invalidation::targets;
 use crate::lookup::{self, Call, Pending};
 use crate::pg::compat::{self, executor_run_hook};
-use crate::pg::error_passing::{direct, edge, with_cleanup, with_outcome};
+use crate::pg::error_passing::{edge, with_cleanup, with_outcome};
 use crate::pg::newer_snapshot;
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::{attention, backend};
 use crate::{capture, copy, export, fragments, serve, session, settings};
@@ -170,10 +169,10 @@ unsafe fn plan_after_all(desc: QueryDesc<'_>, call: &Call<'_>) {
         let params = call.params().map_or(std::ptr::null_mut(), Tree::as_ptr);
         let (text, options) = (call.source(), call.options());
         // A plan shares parts with its query, and a portal that was bound outlives the message that holds the query.
-        let query = edge(|| pg_sys::copyObjectImpl(call.query().as_ptr().cast())).cast();
+        let query = edge(|| kept!(pg_sys::copyObjectImpl(call.query().as_ptr().cast()))).cast();
         session::set_must_plan(true);
         with_cleanup(
-            || desc.set_plan(direct!(server::planner(query, text, options, params))),
+            || desc.set_plan(direct!(pg_sys::planner(query, text, options, params))),
             || session::set_must_plan(false),
         );
         // Planning may have waited. The server takes the snapshot after it has planned.

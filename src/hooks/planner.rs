@@ -10,9 +10,8 @@ use super::previous::{PREVIOUS, Planner, active};
 use crate::fragments::{self, Combination, shown_clock};
 use crate::lookup::{self, Call, Placeholder, Planning};
 use crate::pg::compat;
-use crate::pg::error_passing::{direct, edge, with_cleanup};
+use crate::pg::error_passing::{edge, with_cleanup};
 use crate::pg::lists::oids;
-use crate::pg::server;
 use crate::session;
 
 /// `planner_hook`: plans a query, or finds that it need not be planned. What planning raises jumps over this frame.
@@ -83,7 +82,7 @@ unsafe fn plan_concerned(
             let plan = Cell::new(std::ptr::null_mut());
             session::set_must_plan(true);
             with_cleanup(
-                || plan.set(direct!(server::planner(query, text, options, params))),
+                || plan.set(direct!(pg_sys::planner(query, text, options, params))),
                 || session::set_must_plan(false),
             );
             return plan.get();
@@ -147,7 +146,7 @@ unsafe fn stands_in(placeholder: Placeholder) -> bool {
             return true;
         }
         for relation in all().take(taken) {
-            direct!(server::UnlockRelationOid(relation, mode));
+            direct!(pg_sys::UnlockRelationOid(relation, mode));
         }
         false
     }

@@ -38,7 +38,7 @@ pub fn check_settled(store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>) -
             any = true;
             // SAFETY: plain reads of backend variables.
             let (database, started) =
-                unsafe { (pg_sys::MyDatabaseId.to_u32(), pg_sys::GetCurrentTransactionStartTimestamp()) };
+                unsafe { (pg_sys::MyDatabaseId.to_u32(), crate::pg::server::GetCurrentTransactionStartTimestamp()) };
             let versions = store.versions();
             let slot = versions.slot(versions.relation(database, entry.relid.to_u32()));
             if slot.read().last_change >= started {
@@ -66,7 +66,7 @@ pub fn note_target(relation: pg_sys::Oid, kind: u8) {
 /// The same for the relation that COPY FROM or TRUNCATE names.
 pub fn note_reached(relation: pg_sys::Oid) {
     // SAFETY: a search without a lock.
-    match unsafe { pg_sys::get_rel_relkind(relation) } as u8 {
+    match unsafe { kept!(pg_sys::get_rel_relkind(relation)) } as u8 {
         // TRUNCATE goes on to the children that inherit.
         pg_sys::RELKIND_RELATION => note_members(relation),
         kind => note_target(relation, kind),
@@ -87,10 +87,10 @@ fn note(relation: pg_sys::Oid) {
     }
     // SAFETY: plain reads of the backend's state. A statement that may not write is refused by the server itself.
     unsafe {
-        if pg_sys::RecoveryInProgress() || pg_sys::IsInParallelMode() {
+        if crate::pg::server::RecoveryInProgress() || kept!(pg_sys::IsInParallelMode()) {
             return;
         }
-        pg_sys::GetCurrentTransactionId();
+        kept!(pg_sys::GetCurrentTransactionId());
     }
     attention::leave_for_end();
     CHANGED.with_borrow_mut(|changed| changed.insert(relation.to_u32()));

@@ -115,7 +115,7 @@ impl<'a> Writer<'a> {
         }
         let mut answers = self.running.get();
         // SAFETY: asks the process array; no lock of ours is held.
-        let ask = |xid| unsafe { pg_sys::TransactionIdIsInProgress(pg_sys::TransactionId::from(xid as u32)) };
+        let ask = |xid| unsafe { kept!(pg_sys::TransactionIdIsInProgress(pg_sys::TransactionId::from(xid as u32))) };
         let running = answers.get(xid, ask);
         self.running.set(answers);
         running

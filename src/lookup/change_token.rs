@@ -19,7 +19,7 @@ use crate::shmem::SharedStore;
 pub fn definitions(store: &SharedStore) -> Versions {
     let versions = definition_versions::current(store);
     // SAFETY: called inside a transaction.
-    unsafe { pg_sys::AcceptInvalidationMessages() };
+    unsafe { kept!(pg_sys::AcceptInvalidationMessages()) };
     versions
 }
 

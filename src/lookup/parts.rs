@@ -17,7 +17,6 @@ use super::{definition_versions, entry_validity, portal, snapshot, storing};
 use crate::arrow::column::{self, Column};
 use crate::invalidation::own_writes;
 use crate::pg::compat::unchecked_plan;
-use crate::pg::error_passing::kept;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, backend, server};
 use crate::query::eligibility::{QueryTraits, check_query};

@@ -175,7 +175,8 @@ fn promising_answer(store: &SharedStore, key: CacheKey, form: FormId, terms: Sta
 /// The snapshot of planning, under which the bounds are found that the statement is likely to have.
 fn snapshot_of_planning<'s>(store: &SharedStore) -> Option<(&'s pg_sys::SnapshotData, SnapshotView<'s>)> {
     // SAFETY: plain state of the backend; the active snapshot stays active while a query is planned.
-    let snapshot = unsafe { if pg_sys::ActiveSnapshotSet() { pg_sys::GetActiveSnapshot().as_ref() } else { None } }?;
+    let snapshot =
+        unsafe { if kept!(pg_sys::ActiveSnapshotSet()) { kept!(pg_sys::GetActiveSnapshot()).as_ref() } else { None } }?;
     Some((snapshot, snapshot::view(store, Some(snapshot)).ok()?))
 }
 

@@ -163,7 +163,7 @@ pub fn has_valid_plan() -> bool {
     kept_plan().is_some_and(|plan| {
         // SAFETY: called inside a transaction; the portal holds the plan meanwhile.
         unsafe {
-            pg_sys::AcceptInvalidationMessages();
+            kept!(pg_sys::AcceptInvalidationMessages());
             (*plan).is_valid
         }
     })

@@ -68,7 +68,7 @@ pub fn check(
     is_one_shot: bool,
 ) -> Result<Eligible, Reason> {
     // SAFETY: called inside a transaction.
-    unsafe { pg_sys::AcceptInvalidationMessages() };
+    unsafe { kept!(pg_sys::AcceptInvalidationMessages()) };
     let Identified { form, .. } = identified;
     let known = traits.is_some();
     let (traits, resolution) = match traits {
@@ -130,7 +130,8 @@ fn find_out(
 fn sees_catalogs(store: &SharedStore, versions: Versions) -> bool {
     // SAFETY: plain state of the backend; the active snapshot stays active while a query is planned.
     let (database, snapshot) = unsafe {
-        let snapshot = if pg_sys::ActiveSnapshotSet() { pg_sys::GetActiveSnapshot().as_ref() } else { None };
+        let snapshot =
+            if kept!(pg_sys::ActiveSnapshotSet()) { kept!(pg_sys::GetActiveSnapshot()).as_ref() } else { None };
         (pg_sys::MyDatabaseId.to_u32(), snapshot)
     };
     let slots = store.versions();

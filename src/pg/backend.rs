@@ -3,7 +3,6 @@
 
 use pgrx::pg_sys;
 
-use super::error_passing::kept;
 use super::server;
 
 /// The id of the present transaction, 0 if it has none (yet).
@@ -53,7 +52,7 @@ pub fn accept_interrupts() {
     // SAFETY: a plain global of the backend; the function may be called wherever no lock is held.
     unsafe {
         if pg_sys::InterruptPending != 0 {
-            kept!(server::ProcessInterrupts());
+            kept!(pg_sys::ProcessInterrupts());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 
 use pgrx::PgLogLevel;
 
-use super::error_passing::{direct, keeping};
+use super::error_passing::keeping;
 use super::server;
 
 /// Writes a line to the server's log. Clients do not see it. Accepts interrupts, as the server does where it writes to
@@ -17,7 +17,7 @@ pub fn write(line: &CStr) {
         keeping(|| {
             if direct!(server::errstart(PgLogLevel::LOG_SERVER_ONLY as i32, std::ptr::null())) {
                 direct!(server::errmsg_internal(c"%s".as_ptr(), text));
-                direct!(server::errhidestmt(true));
+                direct!(pg_sys::errhidestmt(true));
                 direct!(server::errfinish(c"log_line.rs".as_ptr(), line!() as i32, c"write".as_ptr()));
             }
         });

@@ -4,9 +4,6 @@ use std::ffi::{c_int, c_void};
 
 use pgrx::pg_sys;
 
-use super::error_passing::direct;
-use super::server;
-
 /// Room for a value in a memory context. `None` when there is no memory.
 ///
 /// # Safety
@@ -34,6 +31,6 @@ pub unsafe fn copy_to_current<'m>(bytes: &[u8]) -> Option<&'m [u8]> {
 unsafe fn room(context: pg_sys::MemoryContext, size: usize) -> Option<*mut c_void> {
     const FLAGS: c_int = (pg_sys::MCXT_ALLOC_NO_OOM | pg_sys::MCXT_ALLOC_HUGE) as c_int;
     // SAFETY: the caller's promise; with NO_OOM a lack of memory gives null, and with HUGE no slice is too large.
-    let place = unsafe { direct!(server::MemoryContextAllocExtended(context, size, FLAGS)) };
+    let place = unsafe { direct!(pg_sys::MemoryContextAllocExtended(context, size, FLAGS)) };
     (!place.is_null()).then_some(place)
 }

@@ -31,7 +31,7 @@ pub fn attributes<E>(number: i32, mut act: impl FnMut(Attribute<'_>) -> Result<(
     // SAFETY: asks the server for a type by its number. It may raise when it takes over the type of a parallel worker and has no memory; the
     // resource owner gives the reference back then. The descriptor is valid until it is given back below, and names end with a NUL.
     unsafe {
-        let descriptor = pg_sys::lookup_rowtype_tupdesc_noerror(pg_sys::RECORDOID, number, true);
+        let descriptor = kept!(pg_sys::lookup_rowtype_tupdesc_noerror(pg_sys::RECORDOID, number, true));
         if descriptor.is_null() {
             return None;
         }
@@ -45,7 +45,7 @@ pub fn attributes<E>(number: i32, mut act: impl FnMut(Attribute<'_>) -> Result<(
             })
         });
         if (*descriptor).tdrefcount >= 0 {
-            pg_sys::DecrTupleDescRefCount(descriptor);
+            kept!(pg_sys::DecrTupleDescRefCount(descriptor));
         }
         Some(done)
     }
@@ -57,15 +57,15 @@ pub fn number<'t>(attributes: impl Iterator<Item = Attribute<'t>> + Clone) -> i3
     // SAFETY: a descriptor of as many attributes as are filled in, in the current memory context. The server copies it, and the names. These
     // are the steps of ExecTypeFromExprList and BlessTupleDesc.
     unsafe {
-        let descriptor = pg_sys::CreateTemplateTupleDesc(attributes.clone().count() as i32);
+        let descriptor = kept!(pg_sys::CreateTemplateTupleDesc(attributes.clone().count() as i32));
         for (place, attribute) in (1..).zip(attributes) {
             let Attribute { type_oid, typmod, collation, name, .. } = attribute;
-            pg_sys::TupleDescInitEntry(descriptor, place, name.as_ptr(), type_oid, typmod, 0);
-            pg_sys::TupleDescInitEntryCollation(descriptor, place, collation);
+            kept!(pg_sys::TupleDescInitEntry(descriptor, place, name.as_ptr(), type_oid, typmod, 0));
+            kept!(pg_sys::TupleDescInitEntryCollation(descriptor, place, collation));
         }
-        pg_sys::assign_record_type_typmod(descriptor);
+        kept!(pg_sys::assign_record_type_typmod(descriptor));
         let number = (*descriptor).tdtypmod;
-        pg_sys::FreeTupleDesc(descriptor);
+        kept!(pg_sys::FreeTupleDesc(descriptor));
         number
     }
 }

@@ -56,7 +56,7 @@ unsafe fn name_of(call: pg_sys::FunctionCallInfo) -> Option<String> {
     // SAFETY: the description of the called function is null or valid; a catalog search returns a C string.
     unsafe {
         let called = (*call).flinfo.as_ref()?;
-        Some(shown(CStr::from_ptr(pg_sys::format_procedure(called.fn_oid)).to_bytes()))
+        Some(shown(CStr::from_ptr(kept!(pg_sys::format_procedure(called.fn_oid))).to_bytes()))
     }
 }
 

@@ -4,7 +4,6 @@ use arrow_cache_core::{ChangedRelations, OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
 use super::compat::counted_relation;
-use super::error_passing::{direct, guarded};
 use super::{backend, server};
 
 /// A relation whose tuples the transaction has changed.
@@ -27,7 +26,7 @@ pub fn for_each_changed_relation(mut visit: impl FnMut(ChangedRelation)) {
     // in TopTransactionContext and nothing below changes it.
     unsafe {
         let nest_level = backend::transaction_nest_level();
-        let mut level = guarded!(server::pgstat_get_xact_stack_level(nest_level));
+        let mut level = kept!(server::pgstat_get_xact_stack_level(nest_level));
         while !level.is_null() {
             let mut table = (*level).first;
             while !table.is_null() {
@@ -56,7 +55,7 @@ pub fn look_again(seen: &mut ChangedRelations, is_definition: impl Fn(u32) -> bo
     // SAFETY: as in `for_each_changed_relation`. The head that was seen is in its list as long as the level lasts.
     unsafe {
         let mut newer = Vec::new();
-        let mut level = guarded!(server::pgstat_get_xact_stack_level(backend::transaction_nest_level()));
+        let mut level = kept!(server::pgstat_get_xact_stack_level(backend::transaction_nest_level()));
         while !level.is_null() && seen.head((*level).nest_level).is_none() {
             newer.add(level)?;
             level = (*level).previous;
@@ -111,7 +110,7 @@ pub fn for_each_redefined_relation(mut visit: impl FnMut(pg_sys::Oid)) {
     // SAFETY: the function copies what is collected so far into an array of its own, whose messages are told apart by
     // their first byte.
     unsafe {
-        let count = pg_sys::xactGetCommittedInvalidationMessages(&raw mut messages, &raw mut unused);
+        let count = kept!(pg_sys::xactGetCommittedInvalidationMessages(&raw mut messages, &raw mut unused));
         if messages.is_null() {
             return;
         }
@@ -120,12 +119,12 @@ pub fn for_each_redefined_relation(mut visit: impl FnMut(pg_sys::Oid)) {
                 visit(message.rc.relId);
             }
         }
-        pg_sys::pfree(messages.cast());
+        kept!(pg_sys::pfree(messages.cast()));
     }
 }
 
 /// The oldest id of a running transaction, prepared ones included; the next id when none runs.
 pub fn oldest_active_transaction() -> u32 {
     // SAFETY: reads the process array; called by a backend outside of recovery that holds no lock.
-    unsafe { guarded!(server::GetOldestActiveTransactionId()) }
+    unsafe { kept!(pg_sys::GetOldestActiveTransactionId()).into_inner() }
 }

@@ -139,13 +139,13 @@ const LANGUAGE_SETTINGS: [(&CStr, &CStr); 2] = [(c"plpgsql.check_asserts", c"on"
 fn add_language_setting(key: &mut HashBuffer, (name, unset): (&CStr, &CStr)) -> Result<(), Reason> {
     // SAFETY: functions that accept an unknown name; the value is a copy in the current memory context.
     unsafe {
-        if pg_sys::GetConfigOptionFlags(name.as_ptr(), true) & pg_sys::GUC_CUSTOM_PLACEHOLDER as i32 != 0 {
+        if kept!(pg_sys::GetConfigOptionFlags(name.as_ptr(), true)) & pg_sys::GUC_CUSTOM_PLACEHOLDER as i32 != 0 {
             return Err(Reason::SessionFunction);
         }
-        let value = pg_sys::GetConfigOptionByName(name.as_ptr(), std::ptr::null_mut(), true);
+        let value = kept!(pg_sys::GetConfigOptionByName(name.as_ptr(), std::ptr::null_mut(), true));
         add_string(key, if value.is_null() { unset.as_ptr() } else { value });
         if !value.is_null() {
-            pg_sys::pfree(value.cast());
+            kept!(pg_sys::pfree(value.cast()));
         }
     }
     Ok(())
@@ -168,14 +168,14 @@ fn add_read_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
     // so that its OID stands for its name.
     unsafe {
         if name == SESSION_USER {
-            key.u32(pg_sys::GetSessionUserId().to_u32());
+            key.u32(kept!(pg_sys::GetSessionUserId()).to_u32());
             return Ok(());
         }
         if name == DATABASE_NAME {
-            let database = pg_sys::get_database_name(pg_sys::MyDatabaseId);
+            let database = kept!(pg_sys::get_database_name(pg_sys::MyDatabaseId));
             add_string(key, database);
             if !database.is_null() {
-                pg_sys::pfree(database.cast());
+                kept!(pg_sys::pfree(database.cast()));
             }
             return Ok(());
         }
@@ -198,10 +198,10 @@ fn add_schemas(key: &mut HashBuffer) -> Result<(), Reason> {
     for schema in search_path::schemas() {
         // SAFETY: reads a catalog; the name is a copy, or null for a schema that has just been dropped.
         unsafe {
-            let name = pg_sys::get_namespace_name(schema);
+            let name = kept!(pg_sys::get_namespace_name(schema));
             add_string(key, name);
             if !name.is_null() {
-                pg_sys::pfree(name.cast());
+                kept!(pg_sys::pfree(name.cast()));
             }
         }
     }
@@ -212,14 +212,14 @@ fn add_schemas(key: &mut HashBuffer) -> Result<(), Reason> {
 fn add_shown_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
     // SAFETY: functions that accept an unknown name; whether it is hidden is asked first, since showing it may raise.
     unsafe {
-        if pg_sys::GetConfigOptionFlags(name.as_ptr(), true) & pg_sys::GUC_SUPERUSER_ONLY as i32 != 0 {
+        if kept!(pg_sys::GetConfigOptionFlags(name.as_ptr(), true)) & pg_sys::GUC_SUPERUSER_ONLY as i32 != 0 {
             return Err(Reason::SessionFunction);
         }
-        let value = pg_sys::GetConfigOptionByName(name.as_ptr(), std::ptr::null_mut(), true);
+        let value = kept!(pg_sys::GetConfigOptionByName(name.as_ptr(), std::ptr::null_mut(), true));
         key.u8(u8::from(value.is_null()));
         add_string(key, value);
         if !value.is_null() {
-            pg_sys::pfree(value.cast());
+            kept!(pg_sys::pfree(value.cast()));
         }
     }
     Ok(())

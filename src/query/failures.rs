@@ -8,6 +8,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::clock::asks_for_time;
 use crate::pg::compat::{self, tree::walkers::exprCollation};
+use crate::pg::error_passing::edge;
 use crate::pg::lists::oids;
 use crate::pg::lone_expression;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
@@ -70,7 +71,14 @@ impl Walk {
         let flags = pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP;
         let context = std::ptr::from_mut(self).cast();
         // SAFETY: a valid query; what the walker calls gets this walk back.
-        let fails = unsafe { pg_sys::query_tree_walker(query.as_ptr(), Some(visit), context, flags as i32) };
+        let fails = unsafe {
+            kept!(crate::pg::compat::tree::walkers::query_tree_walker(
+                query.as_ptr(),
+                Some(visit),
+                context,
+                flags as i32
+            ))
+        };
         self.query = around;
         fails || converts(query)
     }
@@ -123,20 +131,23 @@ impl Walk {
     }
 }
 
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
-    // SAFETY: the node is null or part of the tree that is walked.
-    let Some(tree) = (unsafe { Tree::enter(node) }) else { return false };
-    // SAFETY: the context is the walk, which nobody else uses while the walker calls.
-    let walk = unsafe { &mut *context.cast::<Walk>() };
-    walk.may_fail(tree)
-        || match_node! { tree;
-            Query(query) => walk.below(query),
-            // The walker of queries descends into it by itself.
-            RangeTblEntry(_entry) => false,
-            // SAFETY: a node that the server's walker knows; what it calls gets this walk back.
-            _ => unsafe { pg_sys::expression_tree_walker(node, Some(visit), context) },
-        }
+    let body = || {
+        // SAFETY: the node is null or part of the tree that is walked.
+        let Some(tree) = (unsafe { Tree::enter(node) }) else { return false };
+        // SAFETY: the context is the walk, which nobody else uses while the walker calls.
+        let walk = unsafe { &mut *context.cast::<Walk>() };
+        walk.may_fail(tree)
+            || match_node! { tree;
+                Query(query) => walk.below(query),
+                // The walker of queries descends into it by itself.
+                RangeTblEntry(_entry) => false,
+                // SAFETY: a node that the server's walker knows; what it calls gets this walk back.
+                _ => unsafe { kept!(crate::pg::compat::tree::walkers::expression_tree_walker(node, Some(visit), context)) },
+            }
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }
 
 /// Returns true if a sub-query has one value or none, whatever it reads. One that stands for a value must not give two
@@ -162,7 +173,7 @@ fn converts(query: Tree<'_, pg_sys::Query>) -> bool {
     children!(query.rtable as RangeTblEntry).filter_map(|entry| child!(entry.subquery)).any(|side| {
         let columns = children!(side.targetList as TargetEntry).filter(|column| !column.resjunk);
         // SAFETY: expressions of a valid query.
-        let types = columns.map(|column| unsafe { pg_sys::exprType(column.expr.cast()) });
+        let types = columns.map(|column| unsafe { crate::pg::server::exprType(column.expr.cast()) });
         !types.eq(child_oids!(operation.colTypes))
     })
 }
@@ -234,15 +245,15 @@ fn only_compares(operator: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
     let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
     // SAFETY: reads catalogs about an operator that the query uses.
     unsafe {
-        pg_sys::op_input_types(operator, &raw mut left, &raw mut right);
+        kept!(pg_sys::op_input_types(operator, &raw mut left, &raw mut right));
         // What is in rows, arrays and ranges may have no order. So may texts whose collation nobody knows.
         if matches!(left, pg_sys::RECORDOID | pg_sys::ANYARRAYOID | pg_sys::ANYRANGEOID | pg_sys::ANYMULTIRANGEOID)
-            || (collation == pg_sys::InvalidOid && pg_sys::get_typcollation(left) != pg_sys::InvalidOid)
+            || (collation == pg_sys::InvalidOid && kept!(pg_sys::get_typcollation(left)) != pg_sys::InvalidOid)
         {
             return false;
         }
         // `<>`, `<=` and `>=` are known by their negators.
-        orders(operator) || orders(pg_sys::get_negator(operator))
+        orders(operator) || orders(kept!(pg_sys::get_negator(operator)))
     }
 }
 
@@ -252,11 +263,11 @@ fn orders(operator: pg_sys::Oid) -> bool {
     unsafe {
         if FAMILIES_OF_SEVERAL_TYPES
             .iter()
-            .any(|family| pg_sys::get_op_opfamily_strategy(operator, (*family).into()) != 0)
+            .any(|family| kept!(pg_sys::get_op_opfamily_strategy(operator, (*family).into())) != 0)
         {
             return true;
         }
-        oids(pg_sys::get_mergejoin_opfamilies(operator)).next().is_some()
-            || pg_sys::get_equality_op_for_ordering_op(operator, std::ptr::null_mut()) != pg_sys::InvalidOid
+        oids(kept!(pg_sys::get_mergejoin_opfamilies(operator))).next().is_some()
+            || kept!(pg_sys::get_equality_op_for_ordering_op(operator, std::ptr::null_mut())) != pg_sys::InvalidOid
     }
 }

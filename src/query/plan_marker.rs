@@ -19,9 +19,7 @@ use super::ordering::OrderedPrefix;
 use super::row_types_and_custom_settings::Extras;
 use super::verdict::{Marked, Planned, Under, Verdict, Versions};
 use crate::pg::backend_local::Local;
-use crate::pg::error_passing::direct;
 use crate::pg::lists::nodes;
-use crate::pg::server;
 use crate::pg::tree::{Tree, children};
 use crate::pg::tree_making::list_of;
 
@@ -88,7 +86,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
     match verdict {
         // SAFETY: a new plan, whose list of items is NIL or valid.
         Verdict::Bypass(reason) => unsafe {
-            (*plan).invalItems = pg_sys::lappend((*plan).invalItems, shared_refusal(reason).cast());
+            (*plan).invalItems = kept!(pg_sys::lappend((*plan).invalItems, shared_refusal(reason).cast()));
         },
         Verdict::Unchecked(form) => {
             let form = form.map(|FormId(id)| [id as u32, (id >> 32) as u32]).into_iter().flatten();
@@ -113,13 +111,13 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
                 (*plan).invalItems =
                     pg_sys::ffi::pg_guard_ffi_boundary(|| append((*plan).invalItems, &raw const *words));
                 if !clock.is_none() {
-                    (*plan).invalItems = pg_sys::lappend((*plan).invalItems, clock.list().cast());
+                    (*plan).invalItems = kept!(pg_sys::lappend((*plan).invalItems, clock.list().cast()));
                 }
             };
         }
     }
     // SAFETY: the list that was just made, and one that only this plan has.
-    unsafe { (*plan).invalItems = pg_sys::list_concat((*plan).invalItems, others) };
+    unsafe { (*plan).invalItems = kept!(pg_sys::list_concat((*plan).invalItems, others)) };
 }
 
 /// Puts a refusal before the verdict of a plan, which says that it is cacheable: the plan computes more than the
@@ -164,7 +162,7 @@ pub fn params_below(plan: Tree<'_, pg_sys::PlannedStmt>) -> u32 {
 /// The plan must have one (`has_verdict_below`).
 pub unsafe fn verdict_below(plan: Tree<'_, pg_sys::PlannedStmt>) -> *mut pg_sys::List {
     // SAFETY: the caller's promise.
-    unsafe { pg_sys::list_copy_tail(plan.invalItems, 2) }
+    unsafe { kept!(pg_sys::list_copy_tail(plan.invalItems, 2)) }
 }
 
 /// Takes our items off the list of a plan, if there are any. The list may be shared.
@@ -180,7 +178,7 @@ unsafe fn detach(plan: *mut pg_sys::PlannedStmt) {
         if items.clone().any(is_ours) {
             (*plan).invalItems = items
                 .filter(|item| !is_ours(*item))
-                .fold(std::ptr::null_mut(), |list, item| pg_sys::lappend(list, item.cast()));
+                .fold(std::ptr::null_mut(), |list, item| kept!(pg_sys::lappend(list, item.cast())));
         }
     }
 }
@@ -298,7 +296,7 @@ unsafe fn item(index: usize, word: u32) -> *mut pg_sys::PlanInvalItem {
     // SAFETY: a zeroed node of the right size and tag is a valid PlanInvalItem.
     unsafe {
         let size = std::mem::size_of::<pg_sys::PlanInvalItem>();
-        let item: *mut pg_sys::PlanInvalItem = direct!(server::palloc0(size)).cast();
+        let item: *mut pg_sys::PlanInvalItem = direct!(pg_sys::palloc0(size)).cast();
         (*item).type_ = pg_sys::NodeTag::T_PlanInvalItem;
         (*item).cacheId = FIRST_WORD - index as i32;
         (*item).hashValue = word;
@@ -316,7 +314,7 @@ unsafe fn append(list: *mut pg_sys::List, words: *const [(usize, u32)]) -> *mut 
     // SAFETY: the words outlive the call; a list of items that only this function appends to.
     unsafe {
         for (index, word) in &*words {
-            list = direct!(server::lappend(list, item(*index, *word).cast()));
+            list = direct!(pg_sys::lappend(list, item(*index, *word).cast()));
         }
     }
     list

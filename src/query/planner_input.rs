@@ -105,12 +105,12 @@ fn check_without_plan(relation: pg_sys::Oid) -> Result<(), Reason> {
     let found = of_relation(relation);
     // SAFETY: the reference keeps the list's owner; an error leaves it to the resource owner. The list holds OIDs.
     let indexes: Vec<pg_sys::Oid> = unsafe {
-        let open = pg_sys::RelationIdGetRelation(relation);
+        let open = kept!(pg_sys::RelationIdGetRelation(relation));
         if open.is_null() {
             return Err(Reason::UnsupportedRelation);
         }
-        let indexes = oids(pg_sys::RelationGetIndexList(open)).collect();
-        pg_sys::RelationClose(open);
+        let indexes = oids(kept!(pg_sys::RelationGetIndexList(open))).collect();
+        kept!(pg_sys::RelationClose(open));
         indexes
     };
     let of_indexes = || indexes.into_iter().find_map(|index| of_index(index).always);
@@ -142,7 +142,7 @@ fn of_relation(oid: pg_sys::Oid) -> Refusals {
     // SAFETY: the reference keeps the description; an error leaves the reference to the resource owner. Constraints are texts that end with
     // NUL, the lists hold OIDs.
     unsafe {
-        let relation = pg_sys::RelationIdGetRelation(oid);
+        let relation = kept!(pg_sys::RelationIdGetRelation(oid));
         if relation.is_null() {
             return Refusals { always: Some(Reason::UnsupportedRelation), ..found };
         }
@@ -161,7 +161,7 @@ fn of_relation(oid: pg_sys::Oid) -> Refusals {
             found.always = found.always.or_else(|| refusal_unless_fixed(expression));
         }
         if (*(*relation).rd_rel).relhasindex {
-            for index in oids(pg_sys::RelationGetIndexList(relation)) {
+            for index in oids(kept!(pg_sys::RelationGetIndexList(relation))) {
                 found.always = found.always.or_else(|| predicate_of(index));
             }
         }
@@ -170,7 +170,7 @@ fn of_relation(oid: pg_sys::Oid) -> Refusals {
         }
         // A partition has what the keys of its ancestors say as a constraint.
         let is_partition = (*(*relation).rd_rel).relispartition;
-        pg_sys::RelationClose(relation);
+        kept!(pg_sys::RelationClose(relation));
         if is_partition {
             for ancestor in oids(inheritance::partition_ancestors(oid)) {
                 found.always = found.always.or_else(|| partition_key_of(ancestor));
@@ -225,7 +225,7 @@ fn refusal_unless_fixed(text: &CStr) -> Option<Reason> {
 /// Checks expressions that the server has written as text.
 fn check_text(text: &CStr) -> Result<bool, Reason> {
     // SAFETY: the server reads a valid tree from the text, into the current memory context, or raises.
-    eligibility::check_expression(unsafe { Tree::enter(pg_sys::stringToNode(text.as_ptr()).cast()) })
+    eligibility::check_expression(unsafe { Tree::enter(kept!(pg_sys::stringToNode(text.as_ptr())).cast()) })
 }
 
 fn is_class_of_user(class: pg_sys::Oid) -> bool {

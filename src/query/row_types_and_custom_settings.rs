@@ -57,7 +57,7 @@ impl Extras {
         let mut list = std::ptr::null_mut();
         for word in words {
             // SAFETY: appends to a list of integers, in the current memory context.
-            list = unsafe { pg_sys::lappend_int(list, word.cast_signed()) };
+            list = unsafe { kept!(pg_sys::lappend_int(list, word.cast_signed())) };
         }
         Self { words: list }
     }

@@ -11,9 +11,8 @@ use super::enum_labels::EnumLabels;
 use crate::arrow::chunk::Chunk;
 use crate::arrow::column::Column;
 use crate::arrow::decode::{Decoder, Reader};
-use crate::pg::error_passing::direct;
 use crate::pg::row::Row;
-use crate::pg::{float_text, server, varlena};
+use crate::pg::{float_text, varlena};
 
 /// One column of such values.
 struct OutputFunction {
@@ -168,7 +167,7 @@ impl OutputFunctions {
     pub fn end(&mut self) {
         if !self.context.is_null() {
             // SAFETY: made by `find`, and used no more.
-            unsafe { pg_sys::MemoryContextDelete(self.context) };
+            unsafe { kept!(pg_sys::MemoryContextDelete(self.context)) };
         }
         *self = Self::none();
     }
@@ -183,13 +182,13 @@ impl OutputFunctions {
         // error the server switches to a context of its own.
         unsafe {
             if pg_sys::InterruptPending != 0 {
-                direct!(server::ProcessInterrupts());
+                direct!(pg_sys::ProcessInterrupts());
             }
             if (*this).context.is_null() {
                 Self::find(this);
             }
             let caller = pg_sys::CurrentMemoryContext;
-            direct!(server::MemoryContextReset((*this).context));
+            direct!(pg_sys::MemoryContextReset((*this).context));
             pg_sys::CurrentMemoryContext = (*this).context;
             let count = (*this).functions.len();
             let functions = (*this).functions.as_mut_ptr();
@@ -213,7 +212,7 @@ impl OutputFunctions {
     unsafe fn find(this: *mut Self) {
         // SAFETY: the caller keeps `this` in its place: a FmgrInfo stays where it is as long as it is used.
         unsafe {
-            let context = direct!(server::AllocSetContextCreateInternal(
+            let context = direct!(pg_sys::AllocSetContextCreateInternal(
                 pg_sys::CurrentMemoryContext,
                 c"pg_arrow_cache values".as_ptr(),
                 pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
@@ -227,11 +226,11 @@ impl OutputFunctions {
                 let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
                 let (oid, varlena) = (&raw mut function, &raw mut is_varlena);
                 if (*own).binary {
-                    direct!(server::getTypeBinaryOutputInfo((*own).type_oid, oid, varlena));
+                    direct!(pg_sys::getTypeBinaryOutputInfo((*own).type_oid, oid, varlena));
                 } else {
-                    direct!(server::getTypeOutputInfo((*own).type_oid, oid, varlena));
+                    direct!(pg_sys::getTypeOutputInfo((*own).type_oid, oid, varlena));
                 }
-                direct!(server::fmgr_info(function, &raw mut (*own).function));
+                direct!(pg_sys::fmgr_info(function, &raw mut (*own).function));
             }
             (*this).context = context;
         }
@@ -249,15 +248,15 @@ impl OutputFunction {
         unsafe {
             let function = &raw mut (*this).function;
             if (*this).binary {
-                let sent: *mut pg_sys::varlena = direct!(server::SendFunctionCall(function, value));
+                let sent: *mut pg_sys::varlena = direct!(pg_sys::SendFunctionCall(function, value));
                 let word = sent.cast::<u32>().read_unaligned();
                 (*this).bytes = sent.cast::<u8>().add(varlena::HEADER);
                 (*this).length = (word >> 2) as usize - varlena::HEADER;
                 return;
             }
-            let text: *mut c_char = direct!(server::OutputFunctionCall(function, value));
+            let text: *mut c_char = direct!(pg_sys::OutputFunctionCall(function, value));
             let length = CStr::from_ptr(text).count_bytes();
-            let converted: *mut c_char = direct!(server::pg_server_to_client(text, length as i32));
+            let converted: *mut c_char = direct!(pg_sys::pg_server_to_client(text, length as i32));
             (*this).bytes = converted.cast();
             (*this).length =
                 if std::ptr::eq(converted, text) { length } else { CStr::from_ptr(converted).count_bytes() };

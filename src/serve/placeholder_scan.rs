@@ -7,6 +7,7 @@ use std::mem::offset_of;
 use pgrx::pg_sys::{self, NodeTag};
 
 use crate::error::CacheError;
+use crate::pg::error_passing::edge;
 use crate::pg::lists::integers;
 use crate::pg::memory_context::room_for;
 use crate::pg::tree::{Tree, child};
@@ -29,13 +30,16 @@ pub fn methods() -> *const pg_sys::CustomScanMethods {
 /// Makes the node type known by name.
 pub fn register() {
     // SAFETY: a constant table, registered once while libraries are preloaded.
-    unsafe { pg_sys::RegisterCustomScanMethods(methods()) };
+    unsafe { kept!(pg_sys::RegisterCustomScanMethods(methods())) };
 }
 
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn run_placeholder(_scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
-    // Somebody has started the plan around the hooks.
-    CacheError::PlaceholderRun.raise()
+    let body = || {
+        // Somebody has started the plan around the hooks.
+        CacheError::PlaceholderRun.raise()
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }
 
 /// An address as a list that copying a plan leaves as it is: two numbers. In the current memory context. `None` when there is no memory.

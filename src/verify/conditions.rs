@@ -52,7 +52,7 @@ pub fn draw(traits: &QueryTraits, environment: EnvironmentHash, settings: &[CStr
         return None;
     }
     // SAFETY: the backend's own generator, which random() does not use; it gives numbers from 0 to below 1.
-    let drawn = unsafe { pg_sys::pg_prng_double(&raw mut pg_sys::pg_global_prng_state) };
+    let drawn = unsafe { kept!(pg_sys::pg_prng_double(&raw mut pg_sys::pg_global_prng_state)) };
     (drawn < rate).then(|| Conditions {
         ordered_by: traits.repeatable,
         is_limited: traits.is_limited,

@@ -63,11 +63,11 @@ impl HashedAs {
         }
         // SAFETY: reads the catalog entry of a type that a running query has.
         unsafe {
-            if column.type_oid.to_u32() < FIRST_UNPINNED_OID && !pg_sys::type_is_rowtype(column.type_oid) {
+            if column.type_oid.to_u32() < FIRST_UNPINNED_OID && !kept!(pg_sys::type_is_rowtype(column.type_oid)) {
                 return Self::Body;
             }
             let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
-            pg_sys::getTypeOutputInfo(column.type_oid, &mut function, &mut is_varlena);
+            kept!(pg_sys::getTypeOutputInfo(column.type_oid, &mut function, &mut is_varlena));
             Self::Text(function)
         }
     }
@@ -120,9 +120,9 @@ impl HashedAs {
                 }
                 Self::Body => hasher.part(body()?),
                 Self::Text(function) => {
-                    let output = pg_sys::OidOutputFunctionCall(function, datum);
+                    let output = kept!(pg_sys::OidOutputFunctionCall(function, datum));
                     hasher.part(CStr::from_ptr(output).to_bytes());
-                    pg_sys::pfree(output.cast());
+                    kept!(pg_sys::pfree(output.cast()));
                 }
             }
         }
@@ -169,13 +169,13 @@ impl RowDigest {
         // SAFETY: the values are those of the columns that the digest was made for. What output functions leave behind goes with the
         // context; after an error, with its parent.
         unsafe {
-            let scratch = pg_sys::AllocSetContextCreateInternal(
+            let scratch = kept!(pg_sys::AllocSetContextCreateInternal(
                 pg_sys::CurrentMemoryContext,
                 c"pg_arrow_cache verify".as_ptr(),
                 pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
                 pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
                 pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            );
+            ));
             let caller = pg_sys::MemoryContextSwitchTo(scratch);
             let mut added = Ok(());
             while added.is_ok() {
@@ -185,12 +185,12 @@ impl RowDigest {
                     Err(OutOfMemory) => added = Err(OutOfMemory),
                 }
                 if digest.digest.rows().is_multiple_of(ROWS_PER_PAUSE) {
-                    pgrx::check_for_interrupts!();
-                    pg_sys::MemoryContextReset(scratch);
+                    crate::pg::backend::accept_interrupts();
+                    kept!(pg_sys::MemoryContextReset(scratch));
                 }
             }
             pg_sys::MemoryContextSwitchTo(caller);
-            pg_sys::MemoryContextDelete(scratch);
+            kept!(pg_sys::MemoryContextDelete(scratch));
             added.map(|()| digest.digest)
         }
     }

@@ -25,7 +25,7 @@ impl ElementLayout {
     pub fn of(element_type: pg_sys::Oid) -> Self {
         let (mut length, mut by_value, mut align) = (0, false, 0);
         // SAFETY: asks the catalog; a type that is not there raises.
-        unsafe { pg_sys::get_typlenbyvalalign(element_type, &mut length, &mut by_value, &mut align) };
+        unsafe { kept!(pg_sys::get_typlenbyvalalign(element_type, &mut length, &mut by_value, &mut align)) };
         let alignment = match align as u8 {
             pg_sys::TYPALIGN_CHAR => 1,
             pg_sys::TYPALIGN_SHORT => 2,

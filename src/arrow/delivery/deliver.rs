@@ -229,7 +229,7 @@ impl Delivery {
                 row: before + row as u64 + 1,
                 problem,
             })?;
-            pgrx::check_for_interrupts!();
+            crate::pg::backend::accept_interrupts();
         }
         converter.finish().map_err(undeliverable)
     }
@@ -252,13 +252,13 @@ impl Delivery {
 fn context() -> pg_sys::MemoryContext {
     // SAFETY: the current memory context is there; the name is a literal.
     unsafe {
-        pg_sys::AllocSetContextCreateInternal(
+        kept!(pg_sys::AllocSetContextCreateInternal(
             pg_sys::CurrentMemoryContext,
             c"pg_arrow_cache delivery".as_ptr(),
             pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
             pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
             pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-        )
+        ))
     }
 }
 
@@ -271,7 +271,7 @@ fn in_scratch<T>(scratch: pg_sys::MemoryContext, code: impl FnOnce() -> T) -> T 
         let result = code();
         pg_sys::MemoryContextSwitchTo(caller);
         if !(*scratch).isReset {
-            pg_sys::MemoryContextReset(scratch);
+            kept!(pg_sys::MemoryContextReset(scratch));
         }
         result
     }
@@ -285,7 +285,7 @@ fn in_context_of_its_own<T>(code: impl FnOnce() -> T) -> T {
         let caller = pg_sys::MemoryContextSwitchTo(context);
         let result = code();
         pg_sys::MemoryContextSwitchTo(caller);
-        pg_sys::MemoryContextDelete(context);
+        kept!(pg_sys::MemoryContextDelete(context));
         result
     }
 }

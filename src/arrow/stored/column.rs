@@ -241,5 +241,5 @@ fn kind_of(base_type: pg_sys::Oid, length: i16) -> Kind {
 pub fn is_utf8() -> bool {
     static UTF8: OnceLock<bool> = OnceLock::new();
     // SAFETY: reads what the server set when this backend connected to its database.
-    *UTF8.get_or_init(|| unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8 as i32)
+    *UTF8.get_or_init(|| unsafe { crate::pg::server::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8 as i32)
 }

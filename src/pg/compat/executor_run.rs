@@ -2,8 +2,6 @@
 
 use pgrx::pg_sys;
 
-use crate::pg::error_passing::{direct, kept};
-
 unsafe extern "C-unwind" {
     /// executor/executor.h
     #[cfg(not(feature = "pg18"))]

@@ -4,8 +4,6 @@ use std::ffi::c_int;
 
 use pgrx::pg_sys;
 
-use crate::pg::error_passing::direct;
-
 unsafe extern "C-unwind" {
     /// access/genam.h
     #[cfg(not(feature = "pg18"))]

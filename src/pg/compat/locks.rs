@@ -4,9 +4,6 @@ use std::ffi::c_int;
 
 use pgrx::pg_sys;
 
-use crate::pg::error_passing::direct;
-use crate::pg::server;
-
 unsafe extern "C-unwind" {
     /// storage/lock.h
     fn LockAcquireExtended(
@@ -52,7 +49,7 @@ pub unsafe fn lock_at_once(relation: pg_sys::Oid) -> bool {
             return false;
         }
         if result != pg_sys::LockAcquireResult::LOCKACQUIRE_ALREADY_CLEAR {
-            direct!(server::AcceptInvalidationMessages());
+            direct!(pg_sys::AcceptInvalidationMessages());
             direct!(MarkLockClear(own));
         }
         true

@@ -5,8 +5,6 @@ use std::ffi::c_char;
 
 use pgrx::pg_sys;
 
-use crate::pg::error_passing::kept;
-
 /// The head of `PartitionKeyData` (utils/partcache.h). pgrx does not bind it.
 #[repr(C)]
 struct KeyOfServer {

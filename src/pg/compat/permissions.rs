@@ -9,7 +9,7 @@ use std::cell::Cell;
 use pgrx::pg_sys;
 
 use crate::pg::backend_local::Local;
-use crate::pg::error_passing::{direct, with_cleanup};
+use crate::pg::error_passing::with_cleanup;
 use crate::pg::server;
 use crate::pg::tree::Tree;
 

@@ -27,7 +27,7 @@ pub fn wait_event_of_fill() -> u32 {
     if EVENT.get() == 0 {
         // SAFETY: the name is a text that ends in NUL; the server keeps a copy, the same for all backends. What it raises unwinds our
         // frames.
-        EVENT.set(unsafe { pg_sys::WaitEventExtensionNew(c"ArrowCacheFill".as_ptr()) });
+        EVENT.set(unsafe { kept!(pg_sys::WaitEventExtensionNew(c"ArrowCacheFill".as_ptr())) });
     }
     EVENT.get()
 }

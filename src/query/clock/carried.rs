@@ -231,7 +231,7 @@ impl ClockTrees {
                     return Some(copy(node.as_ptr()));
                 }
                 let param = node.as_a::<pg_sys::Param>()?;
-                Some(pg_sys::makeNullConst(param.paramtype, param.paramtypmod, param.paramcollid).cast())
+                Some(kept!(pg_sys::makeNullConst(param.paramtype, param.paramtypmod, param.paramcollid)).cast())
             })
         };
         Self { list: list.cast() }
@@ -241,7 +241,7 @@ impl ClockTrees {
 /// Appends a list to a list.
 fn appended(list: *mut pg_sys::List, one: *mut pg_sys::List) -> *mut pg_sys::List {
     // SAFETY: NIL, or a list of nodes that is made here.
-    unsafe { pg_sys::lappend(list, one.cast()) }
+    unsafe { kept!(pg_sys::lappend(list, one.cast())) }
 }
 
 /// The list for an expression of which this was found, with what is computed beside it. `None` if something beside it is
@@ -262,11 +262,11 @@ fn entry(
         facts.asks_for_message |= found.asks_for_message;
         facts.has_params |= found.has_params;
         // SAFETY: a list of nodes that is made here.
-        list = unsafe { pg_sys::lappend(list, executable(one, &found).cast()) };
+        list = unsafe { kept!(pg_sys::lappend(list, executable(one, &found).cast())) };
     }
     // SAFETY: a new node, whose value is as long as it says.
     unsafe {
-        let place: *mut Facts = pg_sys::palloc(size_of::<Facts>()).cast();
+        let place: *mut Facts = kept!(pg_sys::palloc(size_of::<Facts>())).cast();
         place.write(facts);
         (*known).consttype = pg_sys::INTERNALOID;
         (*known).constlen = size_of::<Facts>() as i32;
@@ -283,7 +283,7 @@ fn executable(node: Tree<'_, pg_sys::Node>, found: &Closed) -> *mut pg_sys::Node
     }
     let expression = as_executed(node);
     // SAFETY: a copy that nobody else knows.
-    unsafe { pg_sys::fix_opfuncids(expression) };
+    unsafe { kept!(pg_sys::fix_opfuncids(expression)) };
     expression
 }
 
@@ -311,7 +311,7 @@ fn completed(call: Tree<'_, pg_sys::FuncExpr>) -> Option<*mut pg_sys::Node> {
     // SAFETY: a zero of the type that `make_interval` takes in this place.
     let zero = |place: usize| unsafe {
         let (of_type, length) = if place == 6 { (pg_sys::FLOAT8OID, 8) } else { (pg_sys::INT4OID, 4) };
-        pg_sys::makeConst(of_type, -1, pg_sys::InvalidOid, length, pg_sys::Datum::null(), false, true).cast()
+        kept!(pg_sys::makeConst(of_type, -1, pg_sys::InvalidOid, length, pg_sys::Datum::null(), false, true)).cast()
     };
     let ordered = arguments.ordered()?.enumerate();
     let arguments = list_of(ordered.map(|(place, argument)| argument.map_or_else(|| zero(place), as_executed)));
@@ -319,7 +319,7 @@ fn completed(call: Tree<'_, pg_sys::FuncExpr>) -> Option<*mut pg_sys::Node> {
     unsafe {
         let (result, collation) = (call.funcresulttype, call.inputcollid);
         let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
-        Some(pg_sys::makeFuncExpr(call.funcid, result, arguments, call.funccollid, collation, form).cast())
+        Some(kept!(pg_sys::makeFuncExpr(call.funcid, result, arguments, call.funccollid, collation, form)).cast())
     }
 }
 

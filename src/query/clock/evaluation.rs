@@ -20,9 +20,10 @@ use super::shifted::Shift;
 use super::sight::Sight;
 use super::split::{MOST_FIXED, Split};
 use super::types::form_of;
+use crate::error::is_about_a_value;
 use crate::pg::backend_local::Local;
 use crate::pg::computing::{Unshown, compute, prepare};
-use crate::pg::error_passing::{caught, direct};
+use crate::pg::error_passing::{keeping, unless};
 use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::replaced;
@@ -191,7 +192,7 @@ pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::C
     }
     let none = pg_sys::InvalidOid;
     // SAFETY: a new node, for a value of this type.
-    Some(unsafe { pg_sys::makeConst(value.type_oid, -1, none, length.into(), value.datum, false, true) })
+    Some(unsafe { kept!(pg_sys::makeConst(value.type_oid, -1, none, length.into(), value.datum, false, true)) })
 }
 
 /// Computes the values of all clock expressions, and does something with them.
@@ -213,7 +214,7 @@ fn with_computed<R>(clock: &Clock<'_>, must_settle: bool, act: impl FnOnce(&[Com
         let result = computed(clock, must_settle, &mut values).ok_or(Reason::MovingClock).map(act);
         pg_sys::MemoryContextSwitchTo(caller);
         // That cannot raise: the context has no callbacks.
-        direct!(server::MemoryContextReset(context));
+        direct!(pg_sys::MemoryContextReset(context));
         result
     }
 }
@@ -222,13 +223,13 @@ fn context() -> pg_sys::MemoryContext {
     if CONTEXT.get().is_null() {
         // SAFETY: the parent lives as long as the backend; a literal name.
         CONTEXT.set(unsafe {
-            pg_sys::AllocSetContextCreateInternal(
+            kept!(pg_sys::AllocSetContextCreateInternal(
                 pg_sys::TopMemoryContext,
                 c"pg_arrow_cache clock".as_ptr(),
                 pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
                 pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
                 pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            )
+            ))
         });
     }
     CONTEXT.get()
@@ -266,7 +267,7 @@ unsafe fn computed<'r>(clock: &Clock<'_>, must_settle: bool, results: &'r mut Re
         let clock = Clock { trees, ..*clock };
         let _unshown = Unshown::new();
         let place = std::ptr::from_mut(results);
-        let count = caught(|| run(&clock, place)).flatten()?;
+        let count = unless(is_about_a_value, || keeping(|| run(&clock, place))).flatten()?;
         let values = written_ones(results, count);
         for (one, entry) in values.iter_mut().zip(trees.entries()).filter(|_| must_settle) {
             if keeps_its_value(&entry?, &one.value, clock.params) {
@@ -283,7 +284,7 @@ unsafe fn computed<'r>(clock: &Clock<'_>, must_settle: bool, results: &'r mut Re
 /// of ours. Returns how many values it has written. What the functions raise jumps over this frame.
 ///
 /// # Safety
-/// The expressions must be in memory, `results` valid, and no frame between here and `caught` may have pending
+/// The expressions must be in memory, `results` valid, and no frame between here and `keeping` may have pending
 /// destructors.
 unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
     let mut count = 0;
@@ -378,6 +379,6 @@ unsafe fn value_at(
             other
         });
         let other = Tree::enter(other).filter(|_| is_told)?;
-        caught(|| value_of(other, params, || Some(prepare(other.as_ptr())))).flatten()
+        unless(is_about_a_value, || keeping(|| value_of(other, params, || Some(prepare(other.as_ptr()))))).flatten()
     }
 }

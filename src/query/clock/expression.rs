@@ -122,7 +122,7 @@ pub(super) fn part(node: Tree<'_, pg_sys::Node>) -> Option<Part<'_>> {
 /// The function behind an operator. The parser has looked it up; the text of a view does not say it.
 pub(super) fn behind(call: Tree<'_, pg_sys::OpExpr>) -> Oid {
     // SAFETY: reads a catalog about an operator of the tree.
-    if call.opfuncid == pg_sys::InvalidOid { unsafe { pg_sys::get_opcode(call.opno) } } else { call.opfuncid }
+    if call.opfuncid == pg_sys::InvalidOid { unsafe { kept!(pg_sys::get_opcode(call.opno)) } } else { call.opfuncid }
 }
 
 fn called(function: Oid, arguments: Option<Tree<'_, pg_sys::List>>) -> Option<Part<'_>> {

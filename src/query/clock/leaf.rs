@@ -67,7 +67,9 @@ impl Leaf {
         let constant = |time: pg_sys::TimestampTz| {
             let (of_type, none) = (pg_sys::TIMESTAMPTZOID, pg_sys::InvalidOid);
             // SAFETY: a new node, for a value of this type.
-            unsafe { pg_sys::makeConst(of_type, -1, none, 8, Datum::from(moment.around(time)), false, true).cast() }
+            unsafe {
+                kept!(pg_sys::makeConst(of_type, -1, none, 8, Datum::from(moment.around(time)), false, true)).cast()
+            }
         };
         let start = constant(server::GetCurrentTransactionStartTimestamp());
         // SAFETY: functions that take a part of a timestamp with time zone: timetz, time, timestamp.

@@ -57,7 +57,7 @@ pub(super) fn operand_of(
         return constant_of(expression);
     }
     // SAFETY: an expression of a valid query.
-    let is_comparable = || is_always_in(unsafe { pg_sys::exprType(expression.as_ptr()) }, column);
+    let is_comparable = || is_always_in(unsafe { crate::pg::server::exprType(expression.as_ptr()) }, column);
     let later = || (is_constant_later(expression) && is_comparable()).then_some(std::ptr::null_mut());
     // SAFETY: a constant that was found.
     literal(expression).filter(|constant| unsafe { is_fixed_in(column, &**constant) }).or_else(later)
@@ -81,7 +81,7 @@ fn is_always_in(type_oid: pg_sys::Oid, column: pg_sys::Oid) -> bool {
 /// The constant that an expression is under all settings.
 fn literal(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
     // SAFETY: an expression of a valid query.
-    let is_fixed = unsafe { !pg_sys::contain_mutable_functions(expression.as_ptr()) };
+    let is_fixed = unsafe { !kept!(pg_sys::contain_mutable_functions(expression.as_ptr())) };
     constant_of(expression).filter(|_| is_fixed)
 }
 
@@ -108,7 +108,7 @@ fn is_computed_of_parameters(expression: Tree<'_, pg_sys::Node>) -> Option<bool>
         RelabelType(relabelled) => is_computed_of_parameters(child!(relabelled.arg)?.as_node()),
         FuncExpr(call) => of_arguments(call.funcid, call.args),
         // SAFETY: reads a catalog about an operator of the query.
-        OpExpr(call) => of_arguments(unsafe { pg_sys::get_opcode(call.opno) }, call.args),
+        OpExpr(call) => of_arguments(unsafe { kept!(pg_sys::get_opcode(call.opno)) }, call.args),
         _ => None,
     };
     known.filter(|is_computed| *is_computed).or_else(|| constant_of(expression).map(|_| false))
@@ -136,7 +136,7 @@ fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const>
         }),
         FuncExpr(call) => computed(call.funcid, call.funcresulttype, call.args),
         // SAFETY: reads a catalog about an operator of the query.
-        OpExpr(call) => computed(unsafe { pg_sys::get_opcode(call.opno) }, call.opresulttype, call.args),
+        OpExpr(call) => computed(unsafe { kept!(pg_sys::get_opcode(call.opno)) }, call.opresulttype, call.args),
         _ => None,
     }
     .or_else(|| constant_now(expression))
@@ -166,7 +166,7 @@ fn computed(function: pg_sys::Oid, result: pg_sys::Oid, arguments: *mut pg_sys::
         }
         let value = match *values.as_slice() {
             [one] => called(function.to_u32(), one),
-            [one, other] => pg_sys::OidFunctionCall2Coll(function, pg_sys::InvalidOid, one, other),
+            [one, other] => kept!(pg_sys::OidFunctionCall2Coll(function, pg_sys::InvalidOid, one, other)),
             _ => return None,
         };
         Some(constant(result, value))
@@ -200,7 +200,7 @@ unsafe fn is_ordinary(constant: &pg_sys::Const) -> bool {
 /// A cast on the list, and an ordinary value of its type.
 unsafe fn called(function: u32, value: pg_sys::Datum) -> pg_sys::Datum {
     // SAFETY: the caller's promise.
-    unsafe { pg_sys::OidFunctionCall1Coll(function.into(), pg_sys::InvalidOid, value) }
+    unsafe { kept!(pg_sys::OidFunctionCall1Coll(function.into(), pg_sys::InvalidOid, value)) }
 }
 
 /// A constant of a type whose values are passed by value.
@@ -208,8 +208,8 @@ fn constant(type_oid: pg_sys::Oid, value: pg_sys::Datum) -> *mut pg_sys::Const {
     // SAFETY: a new node; the types of this module are of this kind.
     unsafe {
         let (mut length, mut by_value) = (0i16, false);
-        pg_sys::get_typlenbyval(type_oid, &raw mut length, &raw mut by_value);
-        pg_sys::makeConst(type_oid, -1, pg_sys::InvalidOid, length.into(), value, false, by_value)
+        kept!(pg_sys::get_typlenbyval(type_oid, &raw mut length, &raw mut by_value));
+        kept!(pg_sys::makeConst(type_oid, -1, pg_sys::InvalidOid, length.into(), value, false, by_value))
     }
 }
 
@@ -226,13 +226,13 @@ pub(super) unsafe fn of_column_type(
     // SAFETY: reads catalogs about an operator of the query; the caller's promise.
     unsafe {
         let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-        pg_sys::op_input_types(operator, &raw mut left, &raw mut right);
+        kept!(pg_sys::op_input_types(operator, &raw mut left, &raw mut right));
         if left != column || right != (*value).consttype {
             return None;
         }
-        let strategy = |family: &u32| pg_sys::get_op_opfamily_strategy(operator, (*family).into());
+        let strategy = |family: &u32| kept!(pg_sys::get_op_opfamily_strategy(operator, (*family).into()));
         let family = FAMILIES.iter().find(|family| strategy(family) != 0)?;
-        let own = pg_sys::get_opfamily_member((*family).into(), column, column, strategy(family) as i16);
+        let own = kept!(pg_sys::get_opfamily_member((*family).into(), column, column, strategy(family) as i16));
         let converted = converted(column, &*value)?;
         (own != pg_sys::InvalidOid).then(|| (own, constant(column, converted)))
     }

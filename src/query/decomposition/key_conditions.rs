@@ -121,8 +121,8 @@ impl Conditions<'_> {
             let flat = self.flat(query, one.as_ptr());
             // SAFETY: a valid expression of its own, without sub-queries. The planner simplifies the same.
             let simple = unsafe {
-                let simple = pg_sys::eval_const_expressions(std::ptr::null_mut(), flat);
-                Tree::<pg_sys::Node>::enter(pg_sys::canonicalize_qual(simple.cast(), false).cast())
+                let simple = kept!(pg_sys::eval_const_expressions(std::ptr::null_mut(), flat));
+                Tree::<pg_sys::Node>::enter(kept!(pg_sys::canonicalize_qual(simple.cast(), false)).cast())
             };
             conjuncts(simple).into_iter().for_each(|one| self.add_conjunct(one));
         }
@@ -168,8 +168,8 @@ impl Conditions<'_> {
     fn add_shown(&mut self, expression: *mut pg_sys::Node) {
         // SAFETY: a valid expression.
         unsafe {
-            if !pg_sys::contain_agg_clause(expression) {
-                self.may_prune |= self.names_key(expression) || !pg_sys::contain_var_clause(expression);
+            if !kept!(pg_sys::contain_agg_clause(expression)) {
+                self.may_prune |= self.names_key(expression) || !kept!(pg_sys::contain_var_clause(expression));
                 self.add_constant(expression);
             }
         }
@@ -180,10 +180,10 @@ impl Conditions<'_> {
         let (Some(left), Some(right), None) = (sides.next(), sides.next(), sides.next()) else { return };
         // SAFETY: valid expressions; reads a catalog about an operator of the query.
         unsafe {
-            if !pg_sys::op_mergejoinable(comparison.opno, pg_sys::exprType(left)) {
+            if !kept!(pg_sys::op_mergejoinable(comparison.opno, crate::pg::server::exprType(left))) {
                 return;
             }
-            match (pg_sys::contain_var_clause(left), pg_sys::contain_var_clause(right)) {
+            match (kept!(pg_sys::contain_var_clause(left)), kept!(pg_sys::contain_var_clause(right))) {
                 (true, true) => self.join(left, right),
                 (true, false) => self.add_constant(left),
                 (false, true) => self.add_constant(right),
@@ -338,13 +338,13 @@ fn is_same(one: *mut pg_sys::Node, other: *mut pg_sys::Node) -> bool {
 fn is_not_null(relation: pg_sys::Oid, number: i16) -> bool {
     // SAFETY: the reference keeps the description; an error leaves it to the resource owner.
     unsafe {
-        let open = pg_sys::RelationIdGetRelation(relation);
+        let open = kept!(pg_sys::RelationIdGetRelation(relation));
         if open.is_null() {
             return true;
         }
         let attribute = usize::try_from(number - 1).ok().and_then(|place| RowType::of((*open).rd_att).attribute(place));
         let result = attribute.is_none_or(|attribute| attribute.attnotnull);
-        pg_sys::RelationClose(open);
+        kept!(pg_sys::RelationClose(open));
         result
     }
 }

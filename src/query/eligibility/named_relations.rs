@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use pgrx::pg_sys;
 
 use crate::pg::backend;
+use crate::pg::error_passing::edge;
 use crate::pg::tree::{Tree, match_node};
 
 /// A search under way.
@@ -30,11 +31,14 @@ pub(super) fn any(
 }
 
 /// Called by the server's walkers for each part of a node; true stops the walk.
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
-    // SAFETY: the context is the search that `look_at` passed, lent to nobody else while the walker calls; the node is null or part of
-    // the tree that is searched.
-    unsafe { Tree::enter(node).is_some_and(|node| (*context.cast::<Search<'_>>()).look_at(node)) }
+    let body = || {
+        // SAFETY: the context is the search that `look_at` passed, lent to nobody else while the walker calls; the node is null or part of
+        // the tree that is searched.
+        unsafe { Tree::enter(node).is_some_and(|node| (*context.cast::<Search<'_>>()).look_at(node)) }
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }
 
 impl Search<'_> {
@@ -50,7 +54,7 @@ impl Search<'_> {
             Query(query) => {
                 let flags = pg_sys::QTW_EXAMINE_RTES_BEFORE as i32;
                 // SAFETY: a valid query; what the walker calls gets this search back.
-                unsafe { pg_sys::query_tree_walker(query.as_ptr(), Some(visit), context, flags) }
+                unsafe { kept!(crate::pg::compat::tree::walkers::query_tree_walker(query.as_ptr(), Some(visit), context, flags)) }
             },
             RangeTblEntry(entry) => {
                 // From 16 on the entry of a view is a sub-query that keeps the view's OID.
@@ -58,7 +62,7 @@ impl Search<'_> {
                 may_name && entry.relid != pg_sys::InvalidOid && (self.visit)(&entry)
             },
             // SAFETY: a valid node of a query; what the walker calls gets this search back.
-            _ => unsafe { pg_sys::expression_tree_walker(node.as_ptr(), Some(visit), context) },
+            _ => unsafe { kept!(crate::pg::compat::tree::walkers::expression_tree_walker(node.as_ptr(), Some(visit), context)) },
         }
     }
 }

@@ -91,5 +91,5 @@ fn lone_call(entry: &pg_sys::RangeTblEntry) -> *mut pg_sys::FuncExpr {
 /// The type of an expression.
 pub(super) fn type_of(expression: Tree<'_, pg_sys::Node>) -> pg_sys::Oid {
     // SAFETY: an expression of a valid tree.
-    unsafe { pg_sys::exprType(expression.as_ptr()) }
+    unsafe { crate::pg::server::exprType(expression.as_ptr()) }
 }

@@ -23,6 +23,7 @@ use super::node_kinds::type_of;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat::public_may_execute;
 use crate::pg::compat::tree::KEEPS_BODIES;
+use crate::pg::error_passing::edge;
 use crate::pg::object_ids::{FIRST_UNPINNED_OID, SQL_LANGUAGE};
 use crate::pg::sql_body::{Body, SqlCall};
 use crate::pg::tree::{Tree, child};
@@ -87,7 +88,7 @@ fn declaration(row: &CatalogRow) -> Result<Declaration, &'static str> {
         volatile: form.provolatile as u8 == pg_sys::PROVOLATILE_VOLATILE,
         // SAFETY: reads a catalog about the type of an argument. Functions in SQL have no other arguments of pseudo-types.
         polymorphic: inputs()
-            .any(|argument| unsafe { pg_sys::get_typtype(argument.type_oid) } as u8 == pg_sys::TYPTYPE_PSEUDO),
+            .any(|argument| unsafe { kept!(pg_sys::get_typtype(argument.type_oid)) } as u8 == pg_sys::TYPTYPE_PSEUDO),
         arguments: inputs().count(),
         lists_columns: arguments.iter().any(|argument| argument.is_output),
     })
@@ -99,7 +100,7 @@ fn is_known(result: pg_sys::Oid, declared: &Declaration) -> bool {
         return declared.lists_columns;
     }
     // SAFETY: reads a catalog about the type of an expression.
-    let kind = unsafe { pg_sys::get_typtype(result) } as u8;
+    let kind = unsafe { kept!(pg_sys::get_typtype(result)) } as u8;
     kind != pg_sys::TYPTYPE_PSEUDO
 }
 
@@ -238,9 +239,9 @@ impl EligibilityChecker {
         // Another type's input function is a user's. Labels of enums are followed.
         // SAFETY: reads catalogs about the type of a constant.
         let is_enum = unsafe {
-            let element = pg_sys::get_element_type(constant.consttype);
+            let element = kept!(pg_sys::get_element_type(constant.consttype));
             let of = if element == pg_sys::InvalidOid { constant.consttype } else { element };
-            pg_sys::get_typtype(of) as u8 == pg_sys::TYPTYPE_ENUM
+            kept!(pg_sys::get_typtype(of)) as u8 == pg_sys::TYPTYPE_ENUM
         };
         !is_enum && !constant.constisnull && self.blame_because(function, Reason::UserDefinedFunction, LITERAL)
     }
@@ -248,14 +249,21 @@ impl EligibilityChecker {
 
 /// Returns true if there is a parameter in an expression, or in a list of expressions.
 fn has_parameter(node: *mut pg_sys::Node) -> bool {
-    #[pgrx::pg_guard]
     unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, _context: *mut c_void) -> bool {
-        // SAFETY: the node is null or part of the tree that is walked.
-        unsafe {
-            !node.is_null()
-                && ((*node).type_ == pg_sys::NodeTag::T_Param
-                    || pg_sys::expression_tree_walker(node, Some(visit), std::ptr::null_mut()))
-        }
+        let body = || {
+            // SAFETY: the node is null or part of the tree that is walked.
+            unsafe {
+                !node.is_null()
+                    && ((*node).type_ == pg_sys::NodeTag::T_Param
+                        || kept!(crate::pg::compat::tree::walkers::expression_tree_walker(
+                            node,
+                            Some(visit),
+                            std::ptr::null_mut()
+                        )))
+            }
+        };
+        // SAFETY: the server calls this; no frame between has destructors.
+        unsafe { edge(body) }
     }
     // SAFETY: a valid tree.
     unsafe { visit(node, std::ptr::null_mut()) }

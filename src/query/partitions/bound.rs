@@ -32,7 +32,11 @@ impl Bound {
             let clause: *mut pg_sys::OpExpr = copy(self.clause.cast());
             let mut arguments = nodes::<pg_sys::Node>((*clause).args);
             if let (Some(column), Some(value)) = (arguments.next(), arguments.next()) {
-                let null = pg_sys::makeNullConst(pg_sys::exprType(value), -1, pg_sys::exprCollation(value));
+                let null = kept!(pg_sys::makeNullConst(
+                    crate::pg::server::exprType(value),
+                    -1,
+                    crate::pg::server::exprCollation(value)
+                ));
                 (*clause).args = list_of([column, null.cast()]);
             }
             clause.cast()
@@ -45,7 +49,7 @@ impl Bound {
         // SAFETY: reads a catalog; 0 for an operator that is not in the family.
         self.value.is_null()
             && column == key.number
-            && unsafe { pg_sys::get_op_opfamily_strategy(self.operator, key.family) } != 0
+            && unsafe { kept!(pg_sys::get_op_opfamily_strategy(self.operator, key.family)) } != 0
     }
 }
 
@@ -96,7 +100,7 @@ impl Comparison {
         }
         let relation = relation_of(bound.operator, key)?;
         // SAFETY: reads a catalog about an operator of the query.
-        let is_strict = unsafe { pg_sys::op_strict(bound.operator) };
+        let is_strict = unsafe { kept!(pg_sys::op_strict(bound.operator)) };
         let is_known = is_ordered_by_server(key.family, key.input_type, bound.operator, order.function());
         (is_strict && is_known).then_some(Self { bit, relation, value: value.constvalue })
     }
@@ -154,20 +158,20 @@ impl Comparison {
 /// What an operator says in the order of a key; `None` if it is no operator of the key's family for the key's own type on both sides.
 fn relation_of(operator: pg_sys::Oid, key: &PartitionColumn) -> Option<Relation> {
     // SAFETY: reads a catalog; 0 for an operator that is not in the family.
-    if unsafe { pg_sys::get_op_opfamily_strategy(operator, key.family) } == 0 {
+    if unsafe { kept!(pg_sys::get_op_opfamily_strategy(operator, key.family)) } == 0 {
         return None;
     }
     let (mut strategy, mut left, mut right) = (0, pg_sys::InvalidOid, pg_sys::InvalidOid);
     // SAFETY: the operator is in the family, and is there to compare, not to give distances.
     unsafe {
-        pg_sys::get_op_opfamily_properties(
+        kept!(pg_sys::get_op_opfamily_properties(
             operator,
             key.family,
             false,
             &raw mut strategy,
             &raw mut left,
             &raw mut right,
-        );
+        ));
     }
     if left != key.input_type || right != key.input_type {
         return None;

@@ -7,8 +7,6 @@ use super::limits::{Fate, Limits};
 use super::order::Order;
 use super::{list, range};
 use crate::pg::compat::{PartitionColumn, PartitionStrategy, partition_column, partition_key_columns};
-use crate::pg::error_passing::kept;
-use crate::pg::server;
 
 /// A partition of the table.
 pub struct Partition {
@@ -39,8 +37,8 @@ pub unsafe fn partitions(table: pg_sys::Oid, is_partition: bool, bounds: &[Bound
     // SAFETY: the relation is open until the end, and with it its key and what describes its partitions. An error leaves it to the resource
     // owner. Partitions that are being detached are left out if the active snapshot sees that, as the planner does.
     unsafe {
-        let relation = kept!(server::relation_open(table, pg_sys::NoLock as _));
-        let described = &*kept!(server::RelationGetPartitionDesc(relation, true));
+        let relation = kept!(pg_sys::relation_open(table, pg_sys::NoLock as _));
+        let described = &*kept!(pg_sys::RelationGetPartitionDesc(relation, true));
         let count = described.nparts as usize;
         let mut fates = vec![Fate::default(); count];
         let key_columns = partition_key_columns(relation);
@@ -56,7 +54,7 @@ pub unsafe fn partitions(table: pg_sys::Oid, is_partition: bool, bounds: &[Bound
         }
         let partition = |(number, fate)| Partition { relation: *described.oids.add(number), fate };
         let partitions = fates.into_iter().enumerate().map(partition).collect();
-        pg_sys::relation_close(relation, pg_sys::NoLock as _);
+        kept!(pg_sys::relation_close(relation, pg_sys::NoLock as _));
         // The planner compares the conditions with the table's own bounds, too, if there is a default partition.
         let may_refute = is_partition && has_default && !bounds.is_empty();
         let is_unclear = compared != concerned.count_ones() as usize || may_refute;

@@ -171,7 +171,7 @@ fn number_in(root: pg_sys::Oid, table: pg_sys::Oid, column: i16) -> i16 {
         return 0;
     }
     // SAFETY: reads a catalog; partitions have the columns of the root.
-    unsafe { pg_sys::get_attnum(root, pg_sys::get_attname(table, column, false)) }
+    unsafe { kept!(pg_sys::get_attnum(root, kept!(pg_sys::get_attname(table, column, false)))) }
 }
 
 /// The names of the bounds' columns, which all partitions share while their numbers may differ.
@@ -181,7 +181,7 @@ impl Names {
     fn of(root: pg_sys::Oid, bounds: &[Bound]) -> Self {
         let name = |bound: &Bound| {
             // SAFETY: reads a catalog; null for a column that is not there, else a text in the current memory context.
-            let name = unsafe { pg_sys::get_attname(root, bound.column, true) };
+            let name = unsafe { kept!(pg_sys::get_attname(root, bound.column, true)) };
             (bound.column > 0 && !name.is_null()).then_some(name)
         };
         Self(bounds.iter().map(name).collect())
@@ -190,6 +190,6 @@ impl Names {
     /// The numbers of the columns in a table, 0 for one that has none.
     fn columns_of(&self, table: pg_sys::Oid) -> Vec<i16> {
         // SAFETY: reads a catalog by the name that was found.
-        self.0.iter().map(|name| name.map_or(0, |name| unsafe { pg_sys::get_attnum(table, name) })).collect()
+        self.0.iter().map(|name| name.map_or(0, |name| unsafe { kept!(pg_sys::get_attnum(table, name)) })).collect()
     }
 }

@@ -5,8 +5,6 @@ use std::cmp::Ordering;
 use pgrx::pg_sys;
 
 use crate::pg::compat::PartitionColumn;
-use crate::pg::error_passing::kept;
-use crate::pg::server;
 
 /// The order of a partition key. Good as long as the relation is open.
 pub struct Order {
@@ -30,7 +28,7 @@ impl Order {
     /// Compares two values of the key's type.
     pub fn compare(&self, one: pg_sys::Datum, other: pg_sys::Datum) -> Ordering {
         // SAFETY: the key's own function, with values of its type.
-        let result = unsafe { kept!(server::FunctionCall2Coll(self.support, self.collation, one, other)) };
+        let result = unsafe { kept!(pg_sys::FunctionCall2Coll(self.support, self.collation, one, other)) };
         (result.value() as i32).cmp(&0)
     }
 
