@@ -12,6 +12,7 @@ use crate::arrow::encode::{BLOCK_ROWS, Encoder};
 use crate::invalidation::own_writes;
 use crate::lookup::quick_rows::Watch;
 use crate::lookup::{Miss, staleness};
+use crate::pg::backend;
 use crate::pg::row::Row;
 use crate::pg::tee::RowSink;
 use crate::serve::ClientRows;
@@ -208,8 +209,7 @@ impl ResultFill {
                 staleness::check_stored_late(&store, miss.key, miss.known_good, miss.catalogs_then)?;
             }
         }
-        // SAFETY: reads the clock and a plain global of the backend.
-        let (now, database) = unsafe { (crate::pg::server::GetCurrentTimestamp(), pg_sys::MyDatabaseId.to_u32()) };
+        let (now, database) = (backend::now(), backend::database());
         let mut fill = match self.batches.fill.take() {
             Some(fill) => fill,
             None => self.batches.begin(&store, now)?,
@@ -316,8 +316,7 @@ impl Batches {
             return Err(Reason::TooLarge);
         }
         let store = shmem::store().ok_or(Reason::NoRoom)?;
-        // SAFETY: reads the clock.
-        let now = unsafe { crate::pg::server::GetCurrentTimestamp() };
+        let now = backend::now();
         if self.fill.is_none() {
             self.fill = Some(self.begin(&store, now)?);
         }

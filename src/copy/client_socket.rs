@@ -9,6 +9,7 @@ use std::ffi::{c_char, c_int};
 
 use pgrx::pg_sys;
 
+use crate::pg::backend;
 use crate::pg::server::{FeBeWaitSet, PqCommMethods};
 
 /// Place of the client's socket in `FeBeWaitSet` (libpq/libpq.h, FeBeWaitSetSocketPos).
@@ -31,7 +32,7 @@ pub fn send(bytes: &[u8]) {
     loop {
         // A failure here is noted as an interrupt.
         call!(flush_if_writable());
-        crate::pg::backend::accept_interrupts();
+        backend::accept_interrupts();
         if !call!(is_send_pending()) {
             return;
         }

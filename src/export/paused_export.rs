@@ -7,7 +7,7 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::ExportOptions;
-use pgrx::{PgMemoryContexts, pg_sys};
+use pgrx::pg_sys;
 
 use super::decision::decide;
 use super::error_context::within;
@@ -16,6 +16,7 @@ use super::inner_query::{InnerQuery, Pace, under_callers_snapshot};
 use super::ipc_stream::Output;
 use crate::pg::error_passing::edge;
 use crate::pg::function_call::FunctionCall;
+use crate::pg::memory_context::leak;
 use crate::shmem;
 
 /// The inner query of a set-returning function.
@@ -54,7 +55,7 @@ impl<O: Output + Default + 'static> PausedExport<O> {
         });
         // SAFETY: the executor calls back before it frees the memory that `inner` lies in.
         let inner = unsafe {
-            let inner = PgMemoryContexts::For(context).leak_and_drop_on_delete(Inner { query: Some(query), caller });
+            let inner = leak(context, Inner { query: Some(query), caller });
             kept!(pg_sys::RegisterExprContextCallback(caller, Some(caller_gone), pg_sys::Datum::from(inner)));
             inner
         };

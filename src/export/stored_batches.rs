@@ -1,18 +1,16 @@
 //! The stored batches of an answer on their way out: as the stream makes messages of them, or as it has made them before. What takes work to make is
 //! kept beside the entry (`serve/rendition.rs`), by the hold of the query: so whatever ends the export, it is given up before the entry is let go.
 
-use std::ffi::c_int;
 use std::vec::IntoIter;
 
 use arrow_cache_core::Hash128;
-use pgrx::pg_sys;
 
 use super::ipc_stream::{Output, Stream};
 use crate::arrow::chunk::Chunk;
 use crate::arrow::delivery::text_output::LabelSource;
 use crate::lookup::portal;
+use crate::pg::log_line;
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::server;
 use crate::serve::{self, ServedQuery};
 use crate::session;
 
@@ -161,11 +159,7 @@ impl StoredBatches {
                     served.end_export(rows);
                 }
             }
-            Way::MadeBefore(_) => {
-                if server::message_level_is_interesting(pg_sys::DEBUG2 as c_int) {
-                    pgrx::debug2!("{rows} rows went into the stream as they lay");
-                }
-            }
+            Way::MadeBefore(_) => log_line::debug(|| format!("{rows} rows went into the stream as they lay")),
         }
     }
 }

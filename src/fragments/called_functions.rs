@@ -6,6 +6,7 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys::{self, NodeTag, Oid, SysCacheIdentifier::PROCOID};
 
+use crate::pg::compat::tree::walkers;
 use crate::pg::error_passing::edge;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::new_node;
@@ -42,15 +43,10 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, functions: *mut c_voi
         unsafe {
             let Some(tree) = Tree::enter(node) else { return false };
             if tree.tag() == NodeTag::T_Query {
-                return kept!(crate::pg::compat::tree::walkers::query_tree_walker(
-                    node.cast(),
-                    Some(visit),
-                    functions,
-                    0
-                ));
+                return kept!(walkers::query_tree_walker(node.cast(), Some(visit), functions, 0));
             }
             kept!(pg_sys::check_functions_in_node(node, Some(note), functions));
-            kept!(crate::pg::compat::tree::walkers::expression_tree_walker(node, Some(visit), functions))
+            kept!(walkers::expression_tree_walker(node, Some(visit), functions))
         }
     };
     // SAFETY: the server calls this; no frame between has destructors.

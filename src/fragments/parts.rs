@@ -20,6 +20,7 @@ use crate::lookup::single_flight::{self, Joined, Patience};
 use crate::lookup::{Lead, definition_versions, portal};
 use crate::pg::backend_local::Local;
 use crate::pg::row_type::RowType;
+use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::list_of_oids;
 use crate::query::decomposition::Part;
@@ -109,7 +110,7 @@ impl Parts {
                 next: std::ptr::null_mut(),
             };
             parts.write(Self { callback, recipe: list, contents: None });
-            crate::pg::server::MemoryContextRegisterResetCallback(context, &raw mut (*parts).callback);
+            server::MemoryContextRegisterResetCallback(context, &raw mut (*parts).callback);
             let mut contents = Box::new(Contents {
                 states: recipe.leaves.iter().map(PartState::new).collect(),
                 surroundings: Surroundings {

@@ -9,6 +9,7 @@ use pgrx::{PgMemoryContexts, pg_sys};
 use crate::error::CacheError;
 use crate::export::{self, Pace};
 use crate::lookup::{self, Effort, Question};
+use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
@@ -30,11 +31,7 @@ fn etag(call: FunctionCall<'_>) -> Option<String> {
     or_null(token).map(shown)
 }
 
-sql_function!(
-    etag,
-    Signature::value(&[pg_sys::TEXTOID], pg_sys::TEXTOID).with_any_more().with_nulls(),
-    "arrow_cache_etag"
-);
+sql_function!(etag, Signature::of(&[pg_sys::TEXTOID]).with_any_more().with_nulls(), "arrow_cache_etag");
 
 /// The token of all rows of relations, as the user may see them. NULL if nothing can be promised of one of them, or if there is none.
 fn version(call: FunctionCall<'_>) -> Option<String> {
@@ -59,7 +56,7 @@ fn version(call: FunctionCall<'_>) -> Option<String> {
     };
     let mut promised = true;
     for relation in relations {
-        crate::pg::backend::accept_interrupts();
+        backend::accept_interrupts();
         // SAFETY: nothing that was made in the context is used any more after its turn.
         let token = unsafe {
             let token = PgMemoryContexts::For(scratch).switch_to(|_| token_of_relation(&store, relation));
@@ -82,7 +79,7 @@ fn token_of_relation(store: &SharedStore, relation: pg_sys::Oid) -> Option<Hash1
     or_null(export::under_callers_snapshot(|| export::within(&text, || token_of(store, &text, &[], Some(relation)))))
 }
 
-sql_function!(version, Signature::value(&[pg_sys::REGCLASSARRAYOID], pg_sys::TEXTOID), "arrow_cache_version");
+sql_function!(version, Signature::of(&[pg_sys::REGCLASSARRAYOID]), "arrow_cache_version");
 
 /// A token, or none for a reason that the user need not mend.
 fn or_null(token: Result<Hash128, Reason>) -> Option<Hash128> {

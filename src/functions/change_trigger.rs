@@ -50,7 +50,7 @@ fn invalidate_on_change(call: FunctionCall<'_>) -> Unchanged {
     }
 }
 
-sql_function!(invalidate_on_change, Signature::trigger(), "arrow_cache_invalidate_on_change");
+sql_function!(invalidate_on_change, Signature::of(&[]), "arrow_cache_invalidate_on_change");
 
 /// The relation that a possibly qualified name stands for, if a trigger on `table` may publish a change of it. A name without a schema
 /// means the schema of `table`, because the role that fires the trigger may have any `search_path`.

@@ -6,11 +6,11 @@ use std::ffi::{CStr, c_char};
 
 use arrow_cache_core::shown;
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
 use crate::error::CacheError;
 use crate::invalidation::write_set;
 use crate::pg::backend_local::Local;
+use crate::pg::error_passing::edge;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::privileges;
 use crate::pg::signature::Signature;
@@ -39,26 +39,29 @@ pub fn before_security_label(statement: Tree<'_, pg_sys::SecLabelStmt>) {
 }
 
 /// Called by SECURITY LABEL before the label is stored, when the object is locked and is known to belong to the user.
-#[pg_guard]
 unsafe extern "C-unwind" fn check_label(object: *const pg_sys::ObjectAddress, label: *const c_char) {
-    // SAFETY: PostgreSQL's own arguments; a null label removes the present one.
-    unsafe {
-        let object = &*object;
-        if object.classId == pg_sys::ProcedureRelationId {
-            return check_label_of_function(object.objectId, label);
-        }
-        if object.classId != pg_sys::RelationRelationId || object.objectSubId != 0 {
-            CacheError::NotARelation.raise();
-        }
-        if !label.is_null() {
-            let word = CStr::from_ptr(label);
-            let known = Policy::named(word.to_bytes()).filter(|policy| policy.label().is_some());
-            if known.is_none() {
-                CacheError::UnknownPolicy { word: shown(word.to_bytes()), default: false }.raise();
+    let body = || {
+        // SAFETY: PostgreSQL's own arguments; a null label removes the present one.
+        unsafe {
+            let object = &*object;
+            if object.classId == pg_sys::ProcedureRelationId {
+                return check_label_of_function(object.objectId, label);
             }
+            if object.classId != pg_sys::RelationRelationId || object.objectSubId != 0 {
+                CacheError::NotARelation.raise();
+            }
+            if !label.is_null() {
+                let word = CStr::from_ptr(label);
+                let known = Policy::named(word.to_bytes()).filter(|policy| policy.label().is_some());
+                if known.is_none() {
+                    CacheError::UnknownPolicy { word: shown(word.to_bytes()), default: false }.raise();
+                }
+            }
+            announce(object.objectId);
         }
-        announce(object.objectId);
-    }
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }
 
 /// Checks the label of a function that belongs to the user: only `pure`, and only of functions in PL/pgSQL.
@@ -127,11 +130,7 @@ fn set_policy(call: FunctionCall<'_>) {
     }
 }
 
-sql_function!(
-    set_policy,
-    Signature::value(&[pg_sys::REGCLASSOID, pg_sys::TEXTOID], pg_sys::VOIDOID),
-    "arrow_cache_set_policy"
-);
+sql_function!(set_policy, Signature::of(&[pg_sys::REGCLASSOID, pg_sys::TEXTOID]), "arrow_cache_set_policy");
 
 /// The policy of a relation.
 fn policy(call: FunctionCall<'_>) -> &'static str {
@@ -139,4 +138,4 @@ fn policy(call: FunctionCall<'_>) -> &'static str {
     relation_policy::of(call.oid(0)).name()
 }
 
-sql_function!(policy, Signature::value(&[pg_sys::REGCLASSOID], pg_sys::TEXTOID), "arrow_cache_policy");
+sql_function!(policy, Signature::of(&[pg_sys::REGCLASSOID]), "arrow_cache_policy");

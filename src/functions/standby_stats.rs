@@ -1,6 +1,5 @@
 //! What the view `stats` shows of a standby. Keeps nothing.
 
-use pgrx::pg_sys;
 
 use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
@@ -17,4 +16,4 @@ fn standby_state(_: FunctionCall<'_>) -> String {
     }
 }
 
-sql_function!(standby_state, Signature::value(&[], pg_sys::TEXTOID), "arrow_cache_standby_state");
+sql_function!(standby_state, Signature::of(&[]), "arrow_cache_standby_state");

@@ -2,20 +2,19 @@
 //! itself.
 
 use arrow_cache_core::{Counter, EntryKind, EntryView, OutOfMemory, Reason, RoomyVec, Versions};
-use pgrx::datum::TimestampWithTimeZone;
-use pgrx::iter::TableIterator;
 use pgrx::pg_sys;
 
 use super::visible::Visible;
 use crate::error::or_raise;
 use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
+use crate::pg::returned::{Set, Timestamp};
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::{settings, shmem};
 
-fn timestamp(micros: i64) -> Option<TimestampWithTimeZone> {
-    if micros == 0 { None } else { TimestampWithTimeZone::try_from(micros).ok() }
+fn timestamp(micros: i64) -> Option<Timestamp> {
+    (micros != 0).then_some(Timestamp(micros))
 }
 
 /// A time of the store, as the views show it.
@@ -41,7 +40,7 @@ type StatsRow = (
     i64,
     Option<f64>,
     f64,
-    Option<TimestampWithTimeZone>,
+    Option<Timestamp>,
     i64,
     i64,
     i64,
@@ -50,7 +49,7 @@ type StatsRow = (
     Option<f64>,
 );
 
-fn stats_data(_: FunctionCall<'_>) -> TableIterator<'static, StatsRow> {
+fn stats_data(_: FunctionCall<'_>) -> Set<StatsRow> {
     let store = shmem::required();
     let counters = store.counters();
     let sum = |counter| counters.sum(counter) as i64;
@@ -61,7 +60,7 @@ fn stats_data(_: FunctionCall<'_>) -> TableIterator<'static, StatsRow> {
     let (saved, executed) = (sum(Counter::TimeSavedMicros), sum(Counter::TimeExecutedMicros));
     let saved_in_all = saved + sum(Counter::FragmentTimeSavedMicros);
     let answered = hits + sum(Counter::StaleHits);
-    TableIterator::once((
+    Set::once((
         hits,
         misses,
         stale,
@@ -88,38 +87,7 @@ fn stats_data(_: FunctionCall<'_>) -> TableIterator<'static, StatsRow> {
     ))
 }
 
-sql_function!(
-    stats_data,
-    Signature::table(
-        &[],
-        &[
-            pg_sys::INT8OID,        // hits
-            pg_sys::INT8OID,        // misses
-            pg_sys::INT8OID,        // stale
-            pg_sys::INT8OID,        // bypasses
-            pg_sys::INT8OID,        // stores
-            pg_sys::INT8OID,        // evictions
-            pg_sys::INT8OID,        // expirations
-            pg_sys::INT8OID,        // invalidations
-            pg_sys::INT8OID,        // verify_checks
-            pg_sys::INT8OID,        // verify_mismatches
-            pg_sys::INT4OID,        // entries
-            pg_sys::INT4OID,        // max_entries
-            pg_sys::INT8OID,        // bytes_used
-            pg_sys::INT8OID,        // bytes_total
-            pg_sys::FLOAT8OID,      // hit_ratio
-            pg_sys::FLOAT8OID,      // time_saved_ms
-            pg_sys::TIMESTAMPTZOID, // stats_reset
-            pg_sys::INT8OID,        // other_statements
-            pg_sys::INT8OID,        // nested_statements
-            pg_sys::INT8OID,        // verify_samples
-            pg_sys::FLOAT8OID,      // time_executed_ms
-            pg_sys::FLOAT8OID,      // time_saved_ratio
-            pg_sys::FLOAT8OID,      // eligible_hit_ratio
-        ]
-    ),
-    "arrow_cache_stats_data"
-);
+sql_function!(stats_data, Signature::of(&[]), "arrow_cache_stats_data");
 
 type EntryRow = (
     i64,
@@ -132,9 +100,9 @@ type EntryRow = (
     i64,
     f64,
     f64,
-    Option<TimestampWithTimeZone>,
-    Option<TimestampWithTimeZone>,
-    Option<TimestampWithTimeZone>,
+    Option<Timestamp>,
+    Option<Timestamp>,
+    Option<Timestamp>,
     bool,
     Vec<pg_sys::Oid>,
     &'static str,
@@ -142,7 +110,7 @@ type EntryRow = (
     i64,
 );
 
-fn entries_data(_: FunctionCall<'_>) -> TableIterator<'static, EntryRow> {
+fn entries_data(_: FunctionCall<'_>) -> Set<EntryRow> {
     let store = shmem::required();
     // SAFETY: a plain read of a backend global; the name is a palloc'd C string.
     let (database, datname) = unsafe {
@@ -163,40 +131,14 @@ fn entries_data(_: FunctionCall<'_>) -> TableIterator<'static, EntryRow> {
         }
     });
     or_raise(gathered);
-    TableIterator::new(rows.into_iter().map(move |mut row| {
+    Set::new(rows.into_iter().map(move |mut row| {
         row.1.clone_from(&datname);
         row.14.retain(|relation| visible.names(*relation));
         row
     }))
 }
 
-sql_function!(
-    entries_data,
-    Signature::table(
-        &[],
-        &[
-            pg_sys::INT8OID,        // entry_id
-            pg_sys::TEXTOID,        // datname
-            pg_sys::BYTEAOID,       // query
-            pg_sys::INT8OID,        // row_count
-            pg_sys::INT4OID,        // column_count
-            pg_sys::INT4OID,        // batches
-            pg_sys::INT8OID,        // bytes
-            pg_sys::INT8OID,        // hits
-            pg_sys::FLOAT8OID,      // execution_time_ms
-            pg_sys::FLOAT8OID,      // time_saved_ms
-            pg_sys::TIMESTAMPTZOID, // created_at
-            pg_sys::TIMESTAMPTZOID, // last_hit_at
-            pg_sys::TIMESTAMPTZOID, // expires_at
-            pg_sys::BOOLOID,        // valid
-            pg_sys::OIDARRAYOID,    // relations
-            pg_sys::TEXTOID,        // kind
-            pg_sys::FLOAT8OID,      // score
-            pg_sys::INT8OID,        // rendition_bytes
-        ]
-    ),
-    "arrow_cache_entries_data"
-);
+sql_function!(entries_data, Signature::of(&[]), "arrow_cache_entries_data");
 
 fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> Result<EntryRow, OutOfMemory> {
     let last_hit = if entry.hits() > 0 { timestamp(entry.last_used()) } else { None };
@@ -234,12 +176,11 @@ fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> Result
 }
 
 /// The columns of the view `relations`.
-type RelationRow = (pg_sys::Oid, i32, i64, Option<TimestampWithTimeZone>);
+type RelationRow = (pg_sys::Oid, i32, i64, Option<Timestamp>);
 
-fn relations_data(_: FunctionCall<'_>) -> TableIterator<'static, RelationRow> {
+fn relations_data(_: FunctionCall<'_>) -> Set<RelationRow> {
     let store = shmem::required();
-    // SAFETY: a plain read of a backend global.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let database = backend::database();
     let visible = Visible::to_current_user();
     // Each relation as often as entries rest on it.
     let mut named: Vec<u32> = Vec::new();
@@ -254,7 +195,7 @@ fn relations_data(_: FunctionCall<'_>) -> TableIterator<'static, RelationRow> {
     or_raise(gathered);
     named.sort_unstable();
     let mut next = 0;
-    TableIterator::new(std::iter::from_fn(move || {
+    Set::new(std::iter::from_fn(move || {
         while !visible.names(pg_sys::Oid::from(*named.get(next)?)) {
             next += 1;
         }
@@ -268,24 +209,12 @@ fn relations_data(_: FunctionCall<'_>) -> TableIterator<'static, RelationRow> {
     }))
 }
 
-sql_function!(
-    relations_data,
-    Signature::table(
-        &[],
-        &[
-            pg_sys::OIDOID,         // relation
-            pg_sys::INT4OID,        // entries
-            pg_sys::INT8OID,        // changes
-            pg_sys::TIMESTAMPTZOID, // last_change_at
-        ]
-    ),
-    "arrow_cache_relations_data"
-);
+sql_function!(relations_data, Signature::of(&[]), "arrow_cache_relations_data");
 
 /// The columns of the view `bypass_reasons`.
 type ReasonRow = (&'static str, i64);
 
-fn bypass_reasons_data(_: FunctionCall<'_>) -> TableIterator<'static, ReasonRow> {
+fn bypass_reasons_data(_: FunctionCall<'_>) -> Set<ReasonRow> {
     let store = shmem::required();
     let counters = store.counters();
     let rows: Vec<_> = Reason::ALL
@@ -293,17 +222,7 @@ fn bypass_reasons_data(_: FunctionCall<'_>) -> TableIterator<'static, ReasonRow>
         .map(|reason| (reason.name(), counters.sum_reason(*reason) as i64))
         .filter(|(_, statements)| *statements > 0)
         .collect();
-    TableIterator::new(rows)
+    Set::new(rows)
 }
 
-sql_function!(
-    bypass_reasons_data,
-    Signature::table(
-        &[],
-        &[
-            pg_sys::TEXTOID, // reason
-            pg_sys::INT8OID, // statements
-        ]
-    ),
-    "arrow_cache_bypass_reasons_data"
-);
+sql_function!(bypass_reasons_data, Signature::of(&[]), "arrow_cache_bypass_reasons_data");

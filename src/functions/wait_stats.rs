@@ -1,11 +1,10 @@
 //! What the view `stats` shows of statements that waited for others, and of what is computed now. Keeps nothing.
 
 use arrow_cache_core::Counter;
-use pgrx::iter::TableIterator;
-use pgrx::pg_sys;
 
 use super::stats::milliseconds;
 use crate::pg::function_call::FunctionCall;
+use crate::pg::returned::Set;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::shmem;
@@ -21,12 +20,12 @@ const ENDS: [Counter; 5] = [
 
 type Row = (i64, i64, i64, i64, i64, i64, f64, i64, i64);
 
-fn waits_data(_: FunctionCall<'_>) -> TableIterator<'static, Row> {
+fn waits_data(_: FunctionCall<'_>) -> Set<Row> {
     let store = shmem::required();
     let counters = store.counters();
     // A wait is counted when it ends.
     let [answered, taken_over, timed_out, given_up, stopped] = ENDS.map(|end| counters.sum(end) as i64);
-    TableIterator::once((
+    Set::once((
         answered + taken_over + timed_out + given_up + stopped,
         answered,
         taken_over,
@@ -39,21 +38,4 @@ fn waits_data(_: FunctionCall<'_>) -> TableIterator<'static, Row> {
     ))
 }
 
-sql_function!(
-    waits_data,
-    Signature::table(
-        &[],
-        &[
-            pg_sys::INT8OID,   // waits
-            pg_sys::INT8OID,   // waits_answered
-            pg_sys::INT8OID,   // waits_taken_over
-            pg_sys::INT8OID,   // waits_timed_out
-            pg_sys::INT8OID,   // waits_given_up
-            pg_sys::INT8OID,   // waits_stopped
-            pg_sys::FLOAT8OID, // wait_time_ms
-            pg_sys::INT8OID,   // claims_held
-            pg_sys::INT8OID,   // stale_hits
-        ]
-    ),
-    "arrow_cache_waits_data"
-);
+sql_function!(waits_data, Signature::of(&[]), "arrow_cache_waits_data");

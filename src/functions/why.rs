@@ -6,7 +6,6 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::{Reason, unclear_hint};
-use pgrx::iter::TableIterator;
 use pgrx::pg_sys;
 
 use super::clock_values;
@@ -17,6 +16,7 @@ use crate::lookup::parts::may_have_parts;
 use crate::lookup::{self, Effort, Found, Lateness, Question, execute_rights};
 use crate::pg::function_call::FunctionCall;
 use crate::pg::privileges;
+use crate::pg::returned::{Set, Text};
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
@@ -53,23 +53,20 @@ impl From<Reason> for Refusal {
 type Findings = (Vec<u32>, Vec<Vec<u8>>, Vec<u8>);
 
 /// The row that is returned: whether the query is cacheable, the reason if it is not, and details.
-type Answer = (bool, Option<&'static str>, Option<Vec<u8>>);
+type Answer = (bool, Option<&'static str>, Option<Text>);
 
 /// Would this query be cached? If so, `detail` tells what its answer would rest on; else why not.
-///
-/// Texts are passed as bytes in the encoding of the database, because Rust's strings are always UTF-8. A `bytea` has the same form in
-/// memory as a `text` of the same bytes.
-fn why(call: FunctionCall<'_>) -> TableIterator<'static, Answer> {
+fn why(call: FunctionCall<'_>) -> Set<Answer> {
     let store = shmem::required();
     let text = export::query_text(call).unwrap_or_default();
     // SAFETY: a snapshot is active.
     let checked = export::under_callers_snapshot(|| export::within(&text, || unsafe { check(&store, &text) }));
     let is_unclear = unclear_hint(text.to_bytes()).is_some();
-    TableIterator::once(match checked {
+    Set::once(match checked {
         Ok((relations, times, parts)) => {
             let hint = if is_unclear { b"; a hint before it is not understood".to_vec() } else { Vec::new() };
             let details = [b"rests on ".to_vec(), listed(relations), listed_times(&times), parts, hint];
-            (true, None, Some(details.concat()))
+            (true, None, Some(Text(details.concat())))
         }
         Err(Refusal { reason: Reason::OutOfMemory, .. }) => CacheError::OutOfMemory.raise(),
         Err(Refusal { reason, offender }) => {
@@ -81,16 +78,12 @@ fn why(call: FunctionCall<'_>) -> TableIterator<'static, Answer> {
             if is_unclear {
                 detail.extend_from_slice(b" A hint before it is not understood.");
             }
-            (false, Some(reason.name()), Some(detail))
+            (false, Some(reason.name()), Some(Text(detail)))
         }
     })
 }
 
-sql_function!(
-    why,
-    Signature::table(&[pg_sys::TEXTOID], &[pg_sys::BOOLOID, pg_sys::TEXTOID, pg_sys::TEXTOID]),
-    "arrow_cache_why"
-);
+sql_function!(why, Signature::of(&[pg_sys::TEXTOID]), "arrow_cache_why");
 
 /// What is to be told of the query, if it is cacheable. A user who may not run the query gets the server's error about that, and learns
 /// nothing else.

@@ -14,6 +14,7 @@ use crate::functions::set_policy;
 use crate::invalidation::{foreign, redefinition, targets, write_set};
 use crate::lookup::portal;
 use crate::pg::compat;
+use crate::pg::server;
 use crate::pg::tree::{Tree, child, children};
 use crate::report::{decision_log, tally};
 use crate::session::{self, Outside, Status, WrappedText, Wrapping};
@@ -71,11 +72,10 @@ impl Utility<'_> {
 /// Returns true if the cursor is WITH HOLD, and its message over with the statement, so that the commit that follows
 /// reads it to its end. A message of the extended protocol leaves open whether more follow before the commit.
 fn holds_at_once(cursor: &pg_sys::DeclareCursorStmt) -> bool {
-    // SAFETY: plain state of the backend. Several statements of one message are a transaction block (postgres.c,
-    // `exec_simple_query`).
+    // Several statements of one message are a transaction block (postgres.c, `exec_simple_query`).
     cursor.options & pg_sys::CURSOR_OPT_HOLD as i32 != 0
         && portal::is_of_simple_protocol()
-        && unsafe { !crate::pg::server::IsTransactionBlock() }
+        && !server::IsTransactionBlock()
 }
 
 /// What to undo when the statement is over. Plain data, so that an error may jump over it.

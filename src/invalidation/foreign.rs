@@ -13,6 +13,7 @@ use crate::pg::backend_local::Local;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::lists::oids;
 use crate::pg::object_ids::HEAP_TABLE_AM_OID;
+use crate::pg::server;
 use crate::pg::tree::{Tree, children};
 use crate::pg::{attention, backend, inheritance, relcache_listener};
 use crate::shmem::{self, SharedStore};
@@ -36,11 +37,9 @@ pub fn check_settled(store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>) -
     for entry in children!(plan.rtable as RangeTblEntry) {
         if is_foreign(entry.get()) {
             any = true;
-            // SAFETY: plain reads of backend variables.
-            let (database, started) =
-                unsafe { (pg_sys::MyDatabaseId.to_u32(), crate::pg::server::GetCurrentTransactionStartTimestamp()) };
+            let started = server::GetCurrentTransactionStartTimestamp();
             let versions = store.versions();
-            let slot = versions.slot(versions.relation(database, entry.relid.to_u32()));
+            let slot = versions.slot(versions.relation(backend::database(), entry.relid.to_u32()));
             if slot.read().last_change >= started {
                 return Err(Reason::WriterInProgress);
             }
@@ -87,7 +86,7 @@ fn note(relation: pg_sys::Oid) {
     }
     // SAFETY: plain reads of the backend's state. A statement that may not write is refused by the server itself.
     unsafe {
-        if crate::pg::server::RecoveryInProgress() || kept!(pg_sys::IsInParallelMode()) {
+        if server::RecoveryInProgress() || kept!(pg_sys::IsInParallelMode()) {
             return;
         }
         kept!(pg_sys::GetCurrentTransactionId());
@@ -112,8 +111,7 @@ pub fn rolled_back() {
     if changed.is_empty() {
         return;
     }
-    // SAFETY: a plain read of a backend global.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let database = backend::database();
     let now = backend::now();
     shmem::with_versions(|versions| {
         for relation in changed {

@@ -9,7 +9,6 @@
 use std::cell::Cell;
 
 use arrow_cache_core::{SlotId, Versions};
-use pgrx::pg_sys;
 
 use crate::invalidation::catalogs::SHARED;
 use crate::invalidation::write_set;
@@ -108,8 +107,7 @@ fn leave_commit_prepared() {
 
 /// The slots of all definitions that a transaction of this database can have changed.
 fn all_definitions(versions: Versions<'_>) -> [SlotId; 4] {
-    // SAFETY: a plain read of a backend global.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let database = backend::database();
     [versions.catalogs(database), versions.ddl(database), versions.ddl(SHARED), versions.enums(database)]
 }
 

@@ -68,8 +68,7 @@ impl<'a> Writer<'a> {
         let versions = store.versions();
         versions.ensure_floor(xid + 1);
         look_for_the_past(store, xid);
-        // SAFETY: a plain read of the backend's own state.
-        let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+        let database = backend::database();
         let oldest_running = oldest_running(xid);
         let running = Cell::new(AskedXids::from(oldest_running));
         Self { versions, database, xid, oldest_running, now: backend::now(), running }

@@ -1,8 +1,8 @@
 //! The versions of this database's definitions: what a plan is compared with. Reads shared memory; keeps nothing.
 
-use pgrx::pg_sys;
 
 use crate::invalidation::catalogs::SHARED;
+use crate::pg::backend;
 use crate::query::{Versions, trusted_extensions};
 use crate::shmem::{self, SharedStore};
 
@@ -16,16 +16,14 @@ pub const UNKNOWN_CATALOGS: u64 = u64::MAX;
 pub fn are_settled() -> bool {
     let Some(store) = shmem::store() else { return true };
     let (versions, definers) = (store.versions(), store.definers());
-    // SAFETY: a plain read of a backend global.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let database = backend::database();
     !definers.are_in(versions.catalogs(database)) && !definers.are_in(versions.ddl(SHARED))
 }
 
 /// The versions at this moment.
 pub fn current(store: &SharedStore) -> Versions {
     let versions = store.versions();
-    // SAFETY: a plain read of a backend global.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let database = backend::database();
     // Both only grow, so their sum stays the same only if both stay the same.
     let ddl = versions.slot(versions.ddl(database)).version() + versions.slot(versions.ddl(SHARED)).version();
     let catalogs = versions.slot(versions.catalogs(database)).version();

@@ -29,8 +29,7 @@ pub fn dependencies(
     snapshot: &SnapshotView<'_>,
 ) -> Result<Vec<Dependency>, Reason> {
     let versions = store.versions();
-    // SAFETY: a plain read of a backend global.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let database = backend::database();
     let in_recovery = backend::is_in_recovery();
     let mut dependencies = Vec::with_capacity(relations.len() + 4);
     let enums = rests_on_enums.then_some((versions.enums(database), Reason::DdlInProgress));

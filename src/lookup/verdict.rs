@@ -9,6 +9,7 @@ use super::definition_versions::{self, UNKNOWN_CATALOGS};
 use super::forms::{self, Finding};
 use super::{portal, price, snapshot};
 use crate::invalidation::own_writes;
+use crate::pg::backend;
 use crate::pg::tree::{Tree, children};
 use crate::query::eligibility::{Checked, QueryTraits, check_query};
 use crate::query::hashes::{FormHash, FormId, ResolutionHash};
@@ -132,7 +133,7 @@ fn sees_catalogs(store: &SharedStore, versions: Versions) -> bool {
     let (database, snapshot) = unsafe {
         let snapshot =
             if kept!(pg_sys::ActiveSnapshotSet()) { kept!(pg_sys::GetActiveSnapshot()).as_ref() } else { None };
-        (pg_sys::MyDatabaseId.to_u32(), snapshot)
+        (backend::database(), snapshot)
     };
     let slots = store.versions();
     snapshot.is_some()

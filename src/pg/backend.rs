@@ -57,6 +57,12 @@ pub fn accept_interrupts() {
     }
 }
 
+/// The OID of the database of this backend.
+pub fn database() -> u32 {
+    // SAFETY: a plain global of the backend, which does not change after its start.
+    unsafe { pg_sys::MyDatabaseId.to_u32() }
+}
+
 /// The encoding of the database.
 pub fn database_encoding() -> i32 {
     server::GetDatabaseEncoding()

@@ -34,11 +34,11 @@ const KEPT: usize = 32 * 1024;
 /// Where the last ERROR that was put aside, or the report that is being made, lies. Null before `prepare`.
 static CONTEXT: Local<Cell<pg_sys::MemoryContext>> = Local::new(Cell::new(std::ptr::null_mut()));
 
-/// Makes the context. Called in the postmaster; its children inherit it.
+/// Makes the context, before anything else is done. The postmaster's children inherit it.
 pub fn prepare() {
     // SAFETY: a context that outlives all others, and a literal name.
     let context = unsafe {
-        kept!(pg_sys::AllocSetContextCreateInternal(
+        direct!(pg_sys::AllocSetContextCreateInternal(
             pg_sys::TopMemoryContext,
             c"pg_arrow_cache errors".as_ptr(),
             KEPT,

@@ -3,12 +3,11 @@
 use pgrx::pg_sys;
 
 use super::catalog_row::CatalogRow;
-use super::compat;
+use super::{compat, server};
 
 /// The role that the present code runs as. In a SECURITY DEFINER function that is the function's owner.
 pub fn current_role() -> pg_sys::Oid {
-    // SAFETY: a plain read of the backend's state.
-    unsafe { crate::pg::server::GetUserId() }
+    server::GetUserId()
 }
 
 /// May the role do this with the relation, or with some column of it? No, if the relation is gone.

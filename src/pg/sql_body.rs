@@ -223,9 +223,9 @@ unsafe fn conversion(column: *mut pg_sys::Node, to: (pg_sys::Oid, i32)) -> Optio
     unsafe {
         let value: *mut pg_sys::CaseTestExpr = kept!(pg_sys::palloc0(size_of::<pg_sys::CaseTestExpr>())).cast();
         (*value).xpr.type_ = NodeTag::T_CaseTestExpr;
-        (*value).typeId = crate::pg::server::exprType(column);
-        (*value).typeMod = crate::pg::server::exprTypmod(column);
-        (*value).collation = crate::pg::server::exprCollation(column);
+        (*value).typeId = server::exprType(column);
+        (*value).typeMod = server::exprTypmod(column);
+        (*value).collation = server::exprCollation(column);
         converted_to(value.cast(), to)
     }
 }
@@ -241,7 +241,7 @@ unsafe fn converted_to(expression: *mut pg_sys::Node, (to, modifier): (pg_sys::O
         let converted = kept!(pg_sys::coerce_to_target_type(
             no_state,
             expression,
-            crate::pg::server::exprType(expression),
+            server::exprType(expression),
             to,
             modifier,
             pg_sys::CoercionContext::COERCION_ASSIGNMENT,

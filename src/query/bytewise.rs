@@ -3,6 +3,7 @@
 
 use pgrx::pg_sys;
 
+use crate::pg::server;
 use crate::pg::tree::Tree;
 
 /// The entry of the target list that a clause sorts or groups by; `None` if the query has no such entry.
@@ -19,9 +20,7 @@ pub fn is_bytewise(expression: Option<Tree<'_, pg_sys::Expr>>) -> bool {
     expression.is_some_and(|expression| {
         let expression = expression.as_node().as_ptr();
         // SAFETY: an expression of a valid tree.
-        unsafe {
-            equality_is_bytewise(crate::pg::server::exprType(expression), crate::pg::server::exprCollation(expression))
-        }
+        unsafe { equality_is_bytewise(server::exprType(expression), server::exprCollation(expression)) }
     })
 }
 

@@ -23,7 +23,7 @@ fn add_environment(key: &mut HashBuffer, settings: SettingsHash) {
     // SAFETY: plain globals of this backend, read on its only thread. The search path ends in NUL and belongs to the settings machinery, which does not
     // run meanwhile.
     unsafe {
-        key.u32(pg_sys::MyDatabaseId.to_u32());
+        key.u32(backend::database());
         key.u32(backend::user_id().to_u32());
         key.u32(backend::database_encoding() as u32);
         add_string(key, pg_sys::namespace_search_path);
@@ -110,7 +110,7 @@ pub fn of_text(seed: u64, text: u64) -> u64 {
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     bytes[8..16].copy_from_slice(&text.to_le_bytes());
     // SAFETY: as in `add_environment`.
-    let (database, path) = unsafe { (pg_sys::MyDatabaseId.to_u32(), text_of(pg_sys::namespace_search_path)) };
+    let (database, path) = unsafe { (backend::database(), text_of(pg_sys::namespace_search_path)) };
     bytes[16..20].copy_from_slice(&database.to_le_bytes());
     bytes[20..PATH].copy_from_slice(&backend::user_id().to_u32().to_le_bytes());
     let path = &path[..path.len().min(PATH_COUNTED)];

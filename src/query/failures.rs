@@ -7,11 +7,13 @@ use std::ffi::c_void;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::clock::asks_for_time;
+use crate::pg::compat::tree::walkers;
 use crate::pg::compat::{self, tree::walkers::exprCollation};
 use crate::pg::error_passing::edge;
 use crate::pg::lists::oids;
 use crate::pg::lone_expression;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
+use crate::pg::server;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 
 /// Casts of numbers to wider types. Ascending.
@@ -71,14 +73,7 @@ impl Walk {
         let flags = pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP;
         let context = std::ptr::from_mut(self).cast();
         // SAFETY: a valid query; what the walker calls gets this walk back.
-        let fails = unsafe {
-            kept!(crate::pg::compat::tree::walkers::query_tree_walker(
-                query.as_ptr(),
-                Some(visit),
-                context,
-                flags as i32
-            ))
-        };
+        let fails = unsafe { kept!(walkers::query_tree_walker(query.as_ptr(), Some(visit), context, flags as i32)) };
         self.query = around;
         fails || converts(query)
     }
@@ -143,7 +138,7 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void)
                 // The walker of queries descends into it by itself.
                 RangeTblEntry(_entry) => false,
                 // SAFETY: a node that the server's walker knows; what it calls gets this walk back.
-                _ => unsafe { kept!(crate::pg::compat::tree::walkers::expression_tree_walker(node, Some(visit), context)) },
+                _ => unsafe { kept!(walkers::expression_tree_walker(node, Some(visit), context)) },
             }
     };
     // SAFETY: the server calls this; no frame between has destructors.
@@ -173,7 +168,7 @@ fn converts(query: Tree<'_, pg_sys::Query>) -> bool {
     children!(query.rtable as RangeTblEntry).filter_map(|entry| child!(entry.subquery)).any(|side| {
         let columns = children!(side.targetList as TargetEntry).filter(|column| !column.resjunk);
         // SAFETY: expressions of a valid query.
-        let types = columns.map(|column| unsafe { crate::pg::server::exprType(column.expr.cast()) });
+        let types = columns.map(|column| unsafe { server::exprType(column.expr.cast()) });
         !types.eq(child_oids!(operation.colTypes))
     })
 }

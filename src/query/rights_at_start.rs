@@ -11,6 +11,7 @@ use pgrx::pg_sys::{self, NodeTag, Oid};
 use super::eligibility::QueryTraits;
 use super::opened_relations::{may_prune_at_start, opened_by, plans_of};
 use crate::pg::catalog_row::CatalogRow;
+use crate::pg::compat::tree::walkers;
 use crate::pg::error_passing::edge;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, match_node};
@@ -80,7 +81,7 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, permitted: *mut c_voi
             let Some(tree) = Tree::enter(node) else { return false };
             matches!(tree.tag(), NodeTag::T_SubPlan | NodeTag::T_AlternativeSubPlan)
                 || kept!(pg_sys::check_functions_in_node(node, Some(is_denied), permitted))
-                || kept!(crate::pg::compat::tree::walkers::expression_tree_walker(node, Some(visit), permitted))
+                || kept!(walkers::expression_tree_walker(node, Some(visit), permitted))
         }
     };
     // SAFETY: the server calls this; no frame between has destructors.

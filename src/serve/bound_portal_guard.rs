@@ -10,6 +10,7 @@ use arrow_cache_core::Pin;
 use pgrx::pg_sys;
 
 use crate::invalidation::own_writes;
+use crate::pg::backend;
 use crate::query::environment;
 use crate::query::hashes::EnvironmentHash;
 use crate::session;
@@ -52,6 +53,5 @@ impl Guard {
 /// The present version of all definitions of this database.
 fn version_of_catalogs(store: &SharedStore) -> u64 {
     let versions = store.versions();
-    // SAFETY: a plain read of a backend global.
-    versions.slot(versions.catalogs(unsafe { pg_sys::MyDatabaseId.to_u32() })).version()
+    versions.slot(versions.catalogs(backend::database())).version()
 }

@@ -7,7 +7,6 @@
 //!
 //! State of one query of this backend; nothing is locked.
 
-use std::ffi::c_int;
 
 use arrow_cache_core::formats::wire::{Outcome, StoredValue};
 use pgrx::pg_sys;
@@ -18,8 +17,9 @@ use super::output_settings::OutputSettings;
 use super::row_messages::RowMessages;
 use crate::arrow::column::Column;
 use crate::pg::error_passing::edge;
+use crate::pg::log_line;
 use crate::pg::row::Row;
-use crate::pg::{client, server};
+use crate::pg::client;
 
 /// How the rows of a query go to where they go.
 pub struct ClientRows {
@@ -59,9 +59,7 @@ impl ClientRows {
     pub fn end_run(&mut self) {
         if let Way::Direct(messages, _) = std::mem::take(&mut self.way) {
             RowMessages::put_away(&mut Some(messages));
-            if server::message_level_is_interesting(pg_sys::DEBUG2 as c_int) {
-                pgrx::debug2!("{} rows went to the client as they were encoded", self.sent);
-            }
+            log_line::debug(|| format!("{} rows went to the client as they were encoded", self.sent));
         }
         self.sent = 0;
     }

@@ -11,7 +11,6 @@
 //! State lives in the hold and in this backend; nothing is locked. Everything that may raise runs outside of `edge`, in frames without
 //! destructors, so that its errors reach the client as they are.
 
-use std::ffi::c_int;
 
 use arrow_cache_core::formats::wire::Outcome;
 use arrow_cache_core::{BlockPlace, OutOfMemory, Pin};
@@ -25,8 +24,9 @@ use super::row_messages::RowMessages;
 use super::rows::Rows;
 use crate::error::or_raise;
 use crate::pg::error_passing::{edge, with_cleanup};
+use crate::pg::log_line;
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::{client, server};
+use crate::pg::client;
 
 /// One run of the executor, as far as the scan has to know.
 #[derive(Clone, Copy)]
@@ -236,7 +236,7 @@ unsafe fn deliver_rendition(
             client::send(std::slice::from_raw_parts(messages, length));
             next = after;
         }
-        edge(|| note_sent("rows went to the client as they lay", count));
+        edge(|| log_line::debug(|| format!("{count} rows went to the client as they lay")));
     }
 }
 
@@ -288,12 +288,5 @@ impl RowMessages {
 fn end(run: &mut Run, direct: &mut Option<Box<RowMessages>>) {
     run.left = 0;
     RowMessages::put_away(direct);
-    note_sent("rows went straight to the client", run.sent);
-}
-
-/// Tells whoever wants to know it which way rows went.
-fn note_sent(what: &str, rows: u64) {
-    if server::message_level_is_interesting(pg_sys::DEBUG2 as c_int) {
-        pgrx::debug2!("{rows} {what}");
-    }
+    log_line::debug(|| format!("{} rows went straight to the client", run.sent));
 }

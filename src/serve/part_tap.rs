@@ -9,6 +9,7 @@ use crate::pg::custom_scan::{ScanKind, Steps};
 use crate::pg::error_passing::edge;
 use crate::pg::lists::nodes;
 use crate::pg::query_desc::QueryDesc;
+use crate::pg::server;
 use crate::pg::tree_making::list_of;
 
 /// The plan node: PostgreSQL's part first, ours behind it. Never copied: it exists only in plans that are made for one
@@ -44,9 +45,8 @@ pub unsafe fn tap(part: QueryDesc<'_>) -> *mut pg_sys::Plan {
         let vars = |source: i32| {
             list_of(columns.clone().zip(1i16..).map(|(target, number)| {
                 let expression: *const pg_sys::Node = (*target).expr.cast();
-                let (kind, modifier) =
-                    (crate::pg::server::exprType(expression), crate::pg::server::exprTypmod(expression));
-                let collation = crate::pg::server::exprCollation(expression);
+                let (kind, modifier) = (server::exprType(expression), server::exprTypmod(expression));
+                let collation = server::exprCollation(expression);
                 let var = kept!(pg_sys::makeVar(source as _, number, kind, modifier, collation, 0));
                 kept!(pg_sys::makeTargetEntry(var.cast(), number, (*target).resname, false))
             }))

@@ -19,6 +19,7 @@ use arrow_cache_core::{Digest, Hash128, OutOfMemory, Room, RoomyVec, StreamHashe
 use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
+use crate::pg::backend;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::row::Value;
 use crate::pg::varlena::Varlena;
@@ -185,7 +186,7 @@ impl RowDigest {
                     Err(OutOfMemory) => added = Err(OutOfMemory),
                 }
                 if digest.digest.rows().is_multiple_of(ROWS_PER_PAUSE) {
-                    crate::pg::backend::accept_interrupts();
+                    backend::accept_interrupts();
                     kept!(pg_sys::MemoryContextReset(scratch));
                 }
             }

@@ -25,6 +25,7 @@ use crate::arrow::chunk::Chunk;
 use crate::arrow::column::{Column, Kind};
 use crate::arrow::decode::{Decoder, Reader};
 use crate::error::CacheError;
+use crate::pg::backend;
 use crate::pg::row::{Row, Value};
 use crate::pg::row_type::RowType;
 
@@ -229,7 +230,7 @@ impl Delivery {
                 row: before + row as u64 + 1,
                 problem,
             })?;
-            crate::pg::backend::accept_interrupts();
+            backend::accept_interrupts();
         }
         converter.finish().map_err(undeliverable)
     }

@@ -1,5 +1,6 @@
 //! Locks of relations that are not waited for.
 
+use crate::pg::backend;
 use std::ffi::c_int;
 
 use pgrx::pg_sys;
@@ -32,7 +33,7 @@ pub unsafe fn lock_at_once(relation: pg_sys::Oid) -> bool {
     // SAFETY: the caller's promise. The tag is that of a relation (storage/lock.h), and the steps are those of `ConditionalLockRelationOid` (lmgr.c).
     unsafe {
         let tag = pg_sys::LOCKTAG {
-            locktag_field1: pg_sys::MyDatabaseId.to_u32(),
+            locktag_field1: backend::database(),
             locktag_field2: relation.to_u32(),
             locktag_field3: 0,
             locktag_field4: 0,

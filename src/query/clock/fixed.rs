@@ -6,6 +6,7 @@ use pgrx::pg_sys::{self, Oid, RTEKind};
 
 use super::expression::type_of;
 use super::split::{Comparison, EQUALITIES, Fixed, MOST_FIXED};
+use crate::pg::server;
 use crate::pg::tree::{Tree, child, children, match_node};
 
 /// Most conditions of WHERE.
@@ -105,8 +106,7 @@ type RelationNumber = i32;
 /// The column that an expression of this type names, such as a `varchar` that is taken for a text.
 fn column_of(node: Tree<'_, pg_sys::Node>, type_oid: Oid) -> Option<Tree<'_, pg_sys::Var>> {
     // SAFETY: an expression of a valid tree.
-    let (found, collation) =
-        unsafe { (crate::pg::server::exprType(node.as_ptr()), crate::pg::server::exprCollation(node.as_ptr())) };
+    let (found, collation) = unsafe { (server::exprType(node.as_ptr()), server::exprCollation(node.as_ptr())) };
     let column = node.without_relabelling().as_a::<pg_sys::Var>()?;
     (found == type_oid && column.varcollid == collation).then_some(column)
 }

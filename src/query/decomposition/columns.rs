@@ -5,6 +5,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::obstacle::Obstacle;
 use super::site::{Site, origin, selected};
 use crate::pg::folding;
+use crate::pg::server;
 use crate::pg::tree::{Tree, child};
 use crate::pg::tree_making::{are_equal, copy};
 use crate::query::bytewise::{equality_is_bytewise, sorted_target};
@@ -28,9 +29,9 @@ impl PartColumn {
         // SAFETY: the caller's promise.
         unsafe {
             Self {
-                type_oid: crate::pg::server::exprType(expression),
-                modifier: crate::pg::server::exprTypmod(expression),
-                collation: crate::pg::server::exprCollation(expression),
+                type_oid: server::exprType(expression),
+                modifier: server::exprTypmod(expression),
+                collation: server::exprCollation(expression),
             }
         }
     }
@@ -144,12 +145,12 @@ fn planned_modifier(query: Tree<'_, pg_sys::Query>, key: Tree<'_, pg_sys::Node>)
     }
     // SAFETY: a valid expression, of which a copy is planned.
     unsafe {
-        let modifier = crate::pg::server::exprTypmod(key.as_ptr());
+        let modifier = server::exprTypmod(key.as_ptr());
         let is_branched = matches!(key.without_relabelling().tag(), NodeTag::T_CaseExpr | NodeTag::T_CoalesceExpr);
         if modifier >= 0 || !is_branched {
             return modifier;
         }
-        crate::pg::server::exprTypmod(folding::fold(copy(key.as_ptr()), std::ptr::null_mut()).expression)
+        server::exprTypmod(folding::fold(copy(key.as_ptr()), std::ptr::null_mut()).expression)
     }
 }
 

@@ -8,6 +8,7 @@ use pgrx::pg_sys;
 
 use crate::pg::lists::nodes;
 use crate::pg::object_ids::{DATETIME_FAMILY_OID, INTEGER_FAMILY_OID};
+use crate::pg::server;
 use crate::pg::tree::{Tree, child, match_node};
 use crate::pg::tree_making::copy;
 use crate::query::clock::constant_now;
@@ -57,7 +58,7 @@ pub(super) fn operand_of(
         return constant_of(expression);
     }
     // SAFETY: an expression of a valid query.
-    let is_comparable = || is_always_in(unsafe { crate::pg::server::exprType(expression.as_ptr()) }, column);
+    let is_comparable = || is_always_in(unsafe { server::exprType(expression.as_ptr()) }, column);
     let later = || (is_constant_later(expression) && is_comparable()).then_some(std::ptr::null_mut());
     // SAFETY: a constant that was found.
     literal(expression).filter(|constant| unsafe { is_fixed_in(column, &**constant) }).or_else(later)

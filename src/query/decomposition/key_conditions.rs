@@ -9,6 +9,7 @@ use pgrx::pg_sys;
 use super::conditions::conjuncts;
 use super::site::selection;
 use crate::pg::row_type::RowType;
+use crate::pg::server;
 use crate::pg::tree::{Tree, child, children, match_node};
 use crate::pg::tree_making::{are_equal, copy, replaced};
 
@@ -180,7 +181,7 @@ impl Conditions<'_> {
         let (Some(left), Some(right), None) = (sides.next(), sides.next(), sides.next()) else { return };
         // SAFETY: valid expressions; reads a catalog about an operator of the query.
         unsafe {
-            if !kept!(pg_sys::op_mergejoinable(comparison.opno, crate::pg::server::exprType(left))) {
+            if !kept!(pg_sys::op_mergejoinable(comparison.opno, server::exprType(left))) {
                 return;
             }
             match (kept!(pg_sys::contain_var_clause(left)), kept!(pg_sys::contain_var_clause(right))) {

@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use pgrx::pg_sys;
 
 use crate::pg::backend;
+use crate::pg::compat::tree::walkers;
 use crate::pg::error_passing::edge;
 use crate::pg::tree::{Tree, match_node};
 
@@ -54,7 +55,7 @@ impl Search<'_> {
             Query(query) => {
                 let flags = pg_sys::QTW_EXAMINE_RTES_BEFORE as i32;
                 // SAFETY: a valid query; what the walker calls gets this search back.
-                unsafe { kept!(crate::pg::compat::tree::walkers::query_tree_walker(query.as_ptr(), Some(visit), context, flags)) }
+                unsafe { kept!(walkers::query_tree_walker(query.as_ptr(), Some(visit), context, flags)) }
             },
             RangeTblEntry(entry) => {
                 // From 16 on the entry of a view is a sub-query that keeps the view's OID.
@@ -62,7 +63,7 @@ impl Search<'_> {
                 may_name && entry.relid != pg_sys::InvalidOid && (self.visit)(&entry)
             },
             // SAFETY: a valid node of a query; what the walker calls gets this search back.
-            _ => unsafe { kept!(crate::pg::compat::tree::walkers::expression_tree_walker(node.as_ptr(), Some(visit), context)) },
+            _ => unsafe { kept!(walkers::expression_tree_walker(node.as_ptr(), Some(visit), context)) },
         }
     }
 }

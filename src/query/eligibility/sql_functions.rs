@@ -23,6 +23,7 @@ use super::node_kinds::type_of;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat::public_may_execute;
 use crate::pg::compat::tree::KEEPS_BODIES;
+use crate::pg::compat::tree::walkers;
 use crate::pg::error_passing::edge;
 use crate::pg::object_ids::{FIRST_UNPINNED_OID, SQL_LANGUAGE};
 use crate::pg::sql_body::{Body, SqlCall};
@@ -255,11 +256,7 @@ fn has_parameter(node: *mut pg_sys::Node) -> bool {
             unsafe {
                 !node.is_null()
                     && ((*node).type_ == pg_sys::NodeTag::T_Param
-                        || kept!(crate::pg::compat::tree::walkers::expression_tree_walker(
-                            node,
-                            Some(visit),
-                            std::ptr::null_mut()
-                        )))
+                        || kept!(walkers::expression_tree_walker(node, Some(visit), std::ptr::null_mut())))
             }
         };
         // SAFETY: the server calls this; no frame between has destructors.

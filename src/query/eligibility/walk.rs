@@ -7,6 +7,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::checker::{ClockPlace, EligibilityChecker};
 use super::node_kinds::{makes_a_type, names_collation, type_of};
+use crate::pg::compat::tree::walkers;
 use crate::pg::error_passing::edge;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 use crate::query::node_table::in_query;
@@ -66,14 +67,14 @@ impl EligibilityChecker {
                     pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP | pg_sys::QTW_IGNORE_JOINALIASES;
                 self.queries.push(query.as_ptr());
                 // SAFETY: a valid query; what the walker calls gets this checker back.
-                let stopped = unsafe { kept!(crate::pg::compat::tree::walkers::query_tree_walker(query.as_ptr(), Some(visit), context, flags as i32)) };
+                let stopped = unsafe { kept!(walkers::query_tree_walker(query.as_ptr(), Some(visit), context, flags as i32)) };
                 self.queries.pop();
                 stopped
             },
             // The walker above descends into it by itself.
             RangeTblEntry(_entry) => false,
             // SAFETY: a valid node of a kind that the server's walker knows; what it calls gets this checker back.
-            _ => unsafe { kept!(crate::pg::compat::tree::walkers::expression_tree_walker(node.as_ptr(), Some(visit), context)) },
+            _ => unsafe { kept!(walkers::expression_tree_walker(node.as_ptr(), Some(visit), context)) },
         }
     }
 

@@ -7,6 +7,7 @@ use pgrx::pg_sys;
 use super::order::{Order, Place};
 use crate::pg::compat::PartitionColumn;
 use crate::pg::lists::nodes;
+use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::{copy, list_of};
 use crate::query::operator_families::is_ordered_by_server;
@@ -32,11 +33,7 @@ impl Bound {
             let clause: *mut pg_sys::OpExpr = copy(self.clause.cast());
             let mut arguments = nodes::<pg_sys::Node>((*clause).args);
             if let (Some(column), Some(value)) = (arguments.next(), arguments.next()) {
-                let null = kept!(pg_sys::makeNullConst(
-                    crate::pg::server::exprType(value),
-                    -1,
-                    crate::pg::server::exprCollation(value)
-                ));
+                let null = kept!(pg_sys::makeNullConst(server::exprType(value), -1, server::exprCollation(value)));
                 (*clause).args = list_of([column, null.cast()]);
             }
             clause.cast()

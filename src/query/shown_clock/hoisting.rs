@@ -5,6 +5,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::origins;
 use super::walks::{asks_for_time, depends_on_rows, has_placeholder};
 use crate::pg::lists::nodes;
+use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::{are_equal, copy, list_of, replaced};
 use crate::query::failures::expression_may_fail;
@@ -148,8 +149,8 @@ impl Hoisting {
 unsafe fn column(number: usize, expression: *mut pg_sys::Node) -> *mut pg_sys::Node {
     // SAFETY: the caller's promise; a new node.
     unsafe {
-        let (type_oid, modifier) = (crate::pg::server::exprType(expression), crate::pg::server::exprTypmod(expression));
-        let collation = crate::pg::server::exprCollation(expression);
+        let (type_oid, modifier) = (server::exprType(expression), server::exprTypmod(expression));
+        let collation = server::exprCollation(expression);
         kept!(pg_sys::makeVar(pg_sys::OUTER_VAR as _, number as i16, type_oid, modifier, collation, 0)).cast()
     }
 }

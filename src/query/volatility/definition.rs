@@ -109,8 +109,7 @@ pub fn unseen_casts(node: Tree<'_, pg_sys::Node>) -> Vec<pg_sys::Oid> {
     }
     let arguments = arguments.into_iter().flat_map(Tree::items).flatten();
     // SAFETY: an expression of the tree, and a read of a catalog about its type.
-    let types =
-        arguments.map(|argument| unsafe { kept!(pg_sys::getBaseType(crate::pg::server::exprType(argument.as_ptr()))) });
+    let types = arguments.map(|argument| unsafe { kept!(pg_sys::getBaseType(server::exprType(argument.as_ptr()))) });
     types.filter_map(cast_to_text).collect()
 }
 
