@@ -71,7 +71,7 @@ pub use hash::{Hash128, HashBuffer, LastHash, StreamHasher};
 pub use known_relations::KnownRelations;
 pub use nearest_values::Nearest;
 pub use reason::{Reason, Share};
-pub use result_digest::{Cut, Difference, Digest};
+pub use result_digest::Digest;
 pub use room::{OutOfMemory, Room, RoomyVec};
 pub use shown::{LONGEST_SHOWN, shown, shown_list};
 pub use sql_text::hint::{Hint, hint, unclear_hint};

@@ -137,7 +137,7 @@ pub fn after_run(pass: Pass<'_>) {
             } else if pass.is_at_end()
                 && let Some(tee) = comparison.take()
             {
-                tee.sink.finish(pass.query);
+                tee.sink.finish();
             }
         }
     }

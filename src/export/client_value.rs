@@ -4,15 +4,14 @@
 //! While such a statement runs, a receiver of ours stands before the server's own. It sends a value that is a `StreamValue`, and hands every
 //! other row on. It lies on the frame of the run, and is plain data: an error may jump over it.
 
-
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::stream_value::StreamValue;
+use crate::pg::client;
 use crate::pg::error_passing::{edge, with_cleanup};
 use crate::pg::log_line;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::{child, children};
-use crate::pg::client;
 use crate::serve::ClientFormats;
 
 /// A receiver as the server knows it, with the one that was there before.

@@ -122,7 +122,7 @@ impl<O: Output> ExportSink<O> {
                 fill.finish(query, elapsed.saturating_sub(self.delivering));
             }
             Aside::Stored(mut fill) => fill.give_up(Reason::IncompleteRead),
-            Aside::Compared(comparison) if complete => comparison.finish(query),
+            Aside::Compared(comparison) if complete => comparison.finish(),
             Aside::Compared(_) | Aside::Nothing => {}
         }
     }

@@ -1,6 +1,5 @@
 //! SQL functions that tell what became of this session's last statement (`session/status.rs` keeps it).
 
-
 use crate::pg::function_call::FunctionCall;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;

@@ -1,6 +1,5 @@
 //! What the view `stats` shows of a standby. Keeps nothing.
 
-
 use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::signature::Signature;

@@ -1,6 +1,5 @@
 //! The versions of this database's definitions: what a plan is compared with. Reads shared memory; keeps nothing.
 
-
 use crate::invalidation::catalogs::SHARED;
 use crate::pg::backend;
 use crate::query::{Versions, trusted_extensions};

@@ -11,7 +11,7 @@
 //! | … with functions of users in SQL? | `eligibility` (bodies), `name_resolution` |
 //! | Is it the same plan, for a template? | `plan_facts`, `opened_relations` (what the executor opens), `plan_kinds` |
 //! | What else does the answer rest on? | `row_types_and_custom_settings` |
-//! | What of an answer does SQL leave open? | `repeatability`, `ordering`, `bytewise` (equal values) |
+//! | What of an answer does SQL leave open? | `repeatability`, `bytewise` (equal values) |
 //! | What was decided, and where does it stand? | `verdict`, `plan_marker` (inside the plan) |
 //! | May a role lack the right to execute a function? | `withdrawn_functions` (the server's own), `rights_at_start` (of partitions that are left out by the time) |
 //! | May a stored part raise an error that its statement need not raise? | `failures` |
@@ -40,7 +40,6 @@ pub mod name_resolution;
 mod node_table;
 pub mod opened_relations;
 mod operator_families;
-pub mod ordering;
 pub mod parameters;
 pub mod partitions;
 pub mod plan_facts;

@@ -15,10 +15,10 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::clock::ClockTrees;
 use super::eligibility::{QueryTraits, SqlBodies};
 use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
-use super::ordering::OrderedPrefix;
 use super::row_types_and_custom_settings::Extras;
 use super::verdict::{Marked, Planned, Under, Verdict, Versions};
 use crate::pg::backend_local::Local;
+use crate::pg::error_passing::keeping;
 use crate::pg::lists::nodes;
 use crate::pg::tree::{Tree, children};
 use crate::pg::tree_making::list_of;
@@ -26,10 +26,10 @@ use crate::pg::tree_making::list_of;
 /// Cache number of the first word; word `i` has `FIRST_WORD - i`. No catalog cache is negative.
 const FIRST_WORD: i32 = -0x00AC_0000;
 /// Words of every marker of a cacheable query: reason or 0, tree (4), versions and number of the plan (6), flags,
-/// order, form (2), facts (4).
-const WORDS: usize = 19;
+/// form (2), facts (4).
+const WORDS: usize = 18;
 /// Place of the first word of the form.
-const FORM: usize = 13;
+const FORM: usize = 12;
 /// Words of the settings and the role under which the plan was made, which follow if it is kept.
 const PLANNED_UNDER: std::ops::Range<usize> = WORDS..WORDS + 5;
 /// Extras follow from here on.
@@ -60,13 +60,11 @@ const TRUSTS: u32 = 1024;
 const BODIES_READ: u32 = 2048;
 /// Flag: some of those functions are declared pure.
 const BODIES_ARE_DECLARED: u32 = 4096;
-/// Flag: it has LIMIT or OFFSET.
-const IS_LIMITED: u32 = 8192;
+/// Flag: executing it again gives the same rows.
+const REPEATABLE: u32 = 8192;
 /// Place of the word that says which parameters the query names that the verdict below a refusal is about: behind all
 /// others.
 const PARAMS_BELOW: usize = 0x2_0000;
-/// The word of the order when the query has no answer to be repeated.
-const NOT_REPEATABLE: u32 = 0;
 /// First word of a marker that says "cacheable"; any other value is a reason's number plus one, or `UNCHECKED`.
 const CACHEABLE: u32 = 0;
 /// First word of a marker that says "unchecked"; the form follows, if it is known. No reason has this number.
@@ -92,10 +90,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             let form = form.map(|FormId(id)| [id as u32, (id >> 32) as u32]).into_iter().flatten();
             let words: Vec<(usize, u32)> = std::iter::once(UNCHECKED).chain(form).enumerate().collect();
             // SAFETY: as below.
-            unsafe {
-                (*plan).invalItems =
-                    pg_sys::ffi::pg_guard_ffi_boundary(|| append((*plan).invalItems, &raw const *words))
-            };
+            unsafe { (*plan).invalItems = keeping(|| append((*plan).invalItems, &raw const *words)) };
         }
         Verdict::Cacheable { traits, tree, form, facts, planned, clock } => {
             // SAFETY: extras are kept in the context in which the plan is made.
@@ -108,8 +103,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             // SAFETY: a new plan, whose list of items is NIL or valid; the words outlive the call. The expressions lie
             // in the context in which the plan is made.
             unsafe {
-                (*plan).invalItems =
-                    pg_sys::ffi::pg_guard_ffi_boundary(|| append((*plan).invalItems, &raw const *words));
+                (*plan).invalItems = keeping(|| append((*plan).invalItems, &raw const *words));
                 if !clock.is_none() {
                     (*plan).invalItems = kept!(pg_sys::lappend((*plan).invalItems, clock.list().cast()));
                 }
@@ -136,7 +130,7 @@ pub unsafe fn attach_above(plan: *mut pg_sys::PlannedStmt, reason: Reason, named
         if !items.clone().next().is_some_and(is_cacheable) {
             return false;
         }
-        let params = pg_sys::ffi::pg_guard_ffi_boundary(|| item(PARAMS_BELOW, named));
+        let params = keeping(|| item(PARAMS_BELOW, named));
         (*plan).invalItems = list_of([shared_refusal(reason), params].into_iter().chain(items));
         true
     }
@@ -207,7 +201,7 @@ fn words_of(
         (traits.trusts, TRUSTS),
         (traits.bodies.is_some_and(|bodies| bodies.read_relations), BODIES_READ),
         (traits.calls_declared(), BODIES_ARE_DECLARED),
-        (traits.is_limited, IS_LIMITED),
+        (traits.repeatable, REPEATABLE),
     ] {
         if set {
             flags |= flag;
@@ -227,7 +221,6 @@ fn words_of(
         planned.plan as u32,
         (planned.plan >> 32) as u32,
         flags,
-        traits.repeatable.map_or(NOT_REPEATABLE, |order| order.pack() << 1 | 1),
         form as u32,
         (form >> 32) as u32,
         facts[0],
@@ -263,7 +256,7 @@ fn shared_refusal(reason: Reason) -> *mut pg_sys::PlanInvalItem {
         // SAFETY: the context lives as long as the backend.
         unsafe {
             let caller = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
-            shared.set(pg_sys::ffi::pg_guard_ffi_boundary(|| item(0, reason.index() as u32 + 1)));
+            shared.set(keeping(|| item(0, reason.index() as u32 + 1)));
             pg_sys::MemoryContextSwitchTo(caller);
         }
     }
@@ -376,8 +369,7 @@ fn cacheable(words: &[u32], plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Marke
         reads_session: flags & READS_SESSION != 0,
         rests_on_enums: flags & RESTS_ON_ENUMS != 0,
         extras: if flags & HAS_EXTRAS == 0 { Extras::NONE } else { read_extras(plan) },
-        repeatable: (words[12] != NOT_REPEATABLE).then(|| OrderedPrefix::unpack(words[12] >> 1)),
-        is_limited: flags & IS_LIMITED != 0,
+        repeatable: flags & REPEATABLE != 0,
         may_drop_relations: flags & MAY_DROP_RELATIONS != 0,
         // Asked when the plan is made, and not later.
         unites: false,
@@ -394,7 +386,7 @@ fn cacheable(words: &[u32], plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Marke
         }),
     };
     let asks_for_time = flags & HAS_CLOCK != 0;
-    let (tree, facts) = (TreeHash(key_at(words, 1)), FactsHash(key_at(words, 15)));
+    let (tree, facts) = (TreeHash(key_at(words, 1)), FactsHash(key_at(words, 14)));
     let form = FormId(number_at(words, FORM));
     Some(Marked::Cacheable { traits, tree, form, facts, planned, asks_for_time })
 }

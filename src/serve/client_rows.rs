@@ -7,7 +7,6 @@
 //!
 //! State of one query of this backend; nothing is locked.
 
-
 use arrow_cache_core::formats::wire::{Outcome, StoredValue};
 use pgrx::pg_sys;
 
@@ -16,10 +15,10 @@ use super::output_functions::OutputFunctions;
 use super::output_settings::OutputSettings;
 use super::row_messages::RowMessages;
 use crate::arrow::column::Column;
+use crate::pg::client;
 use crate::pg::error_passing::edge;
 use crate::pg::log_line;
 use crate::pg::row::Row;
-use crate::pg::client;
 
 /// How the rows of a query go to where they go.
 pub struct ClientRows {

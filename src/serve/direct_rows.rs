@@ -11,7 +11,6 @@
 //! State lives in the hold and in this backend; nothing is locked. Everything that may raise runs outside of `edge`, in frames without
 //! destructors, so that its errors reach the client as they are.
 
-
 use arrow_cache_core::formats::wire::Outcome;
 use arrow_cache_core::{BlockPlace, OutOfMemory, Pin};
 use pgrx::pg_sys;
@@ -23,10 +22,10 @@ use super::rendition::{self, Draft};
 use super::row_messages::RowMessages;
 use super::rows::Rows;
 use crate::error::or_raise;
+use crate::pg::client;
 use crate::pg::error_passing::{edge, with_cleanup};
 use crate::pg::log_line;
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::client;
 
 /// One run of the executor, as far as the scan has to know.
 #[derive(Clone, Copy)]

@@ -8,16 +8,13 @@ use pgrx::pg_sys;
 use crate::query::eligibility::QueryTraits;
 use crate::query::environment;
 use crate::query::hashes::EnvironmentHash;
-use crate::query::ordering::OrderedPrefix;
 use crate::shmem::{self, SharedStore};
 use crate::{session, settings};
 
 /// Under which conditions a stored answer and an execution can be compared.
 pub struct Conditions {
-    /// The columns that the query orders its rows by. `None` if two right answers may differ.
-    ordered_by: Option<OrderedPrefix>,
-    /// It has LIMIT or OFFSET.
-    pub(super) is_limited: bool,
+    /// No two right answers differ.
+    repeatable: bool,
     /// The settings that the query was started under.
     environment: EnvironmentHash,
     /// The custom settings among them.
@@ -30,12 +27,7 @@ impl Conditions {
     /// Counts a hit that was drawn. Returns the conditions if its answer can be compared.
     pub fn counted(self, store: &SharedStore) -> Option<Self> {
         store.counters().add(store.stripe(), Counter::VerifySamples, 1);
-        self.ordered_by.is_some().then_some(self)
-    }
-
-    /// The columns that fix a row's place.
-    pub(super) fn ordered_by(&self) -> OrderedPrefix {
-        self.ordered_by.unwrap_or_default()
+        self.repeatable.then_some(self)
     }
 
     /// Are the settings those that the query was started under, and has the session changed no definition since?
@@ -54,8 +46,7 @@ pub fn draw(traits: &QueryTraits, environment: EnvironmentHash, settings: &[CStr
     // SAFETY: the backend's own generator, which random() does not use; it gives numbers from 0 to below 1.
     let drawn = unsafe { kept!(pg_sys::pg_prng_double(&raw mut pg_sys::pg_global_prng_state)) };
     (drawn < rate).then(|| Conditions {
-        ordered_by: traits.repeatable,
-        is_limited: traits.is_limited,
+        repeatable: traits.repeatable,
         environment,
         settings: settings.to_vec(),
         definition_changes: session::definition_changes(),

@@ -5,21 +5,6 @@ use std::ffi::c_int;
 
 use pgrx::pg_sys;
 
-unsafe extern "C-unwind" {
-    /// storage/lock.h
-    fn LockAcquireExtended(
-        tag: *const pg_sys::LOCKTAG,
-        mode: c_int,
-        in_session: bool,
-        at_once: bool,
-        raises_if_full: bool,
-        own: *mut *mut pg_sys::LOCALLOCK,
-        #[cfg(feature = "pg18")] logs_failure: bool,
-    ) -> pg_sys::LockAcquireResult::Type;
-    /// The same.
-    fn MarkLockClear(own: *mut pg_sys::LOCALLOCK);
-}
-
 /// Locks a relation of this database, which others share, in ACCESS SHARE mode until the transaction ends. False if
 /// somebody else holds a lock that is in the way, or if the server's table of locks is full. All locks that the cache
 /// needs are taken here: it neither waits for one nor raises an ERROR because there is no room for it, which the
@@ -43,15 +28,15 @@ pub unsafe fn lock_at_once(relation: pg_sys::Oid) -> bool {
         let mut own = std::ptr::null_mut();
         let place = &raw mut own;
         #[cfg(not(feature = "pg18"))]
-        let result = direct!(LockAcquireExtended(&raw const tag, mode, false, true, false, place));
+        let result = direct!(pg_sys::LockAcquireExtended(&raw const tag, mode, false, true, false, place));
         #[cfg(feature = "pg18")]
-        let result = direct!(LockAcquireExtended(&raw const tag, mode, false, true, false, place, false));
+        let result = direct!(pg_sys::LockAcquireExtended(&raw const tag, mode, false, true, false, place, false));
         if result == pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL {
             return false;
         }
         if result != pg_sys::LockAcquireResult::LOCKACQUIRE_ALREADY_CLEAR {
             direct!(pg_sys::AcceptInvalidationMessages());
-            direct!(MarkLockClear(own));
+            direct!(pg_sys::MarkLockClear(own));
         }
         true
     }

@@ -80,7 +80,7 @@ impl EligibilityChecker {
 
     /// Checks one node alone.
     fn check_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
-        self.may_vary = self.may_vary || repeatability::leaves_open(node, self.queries.is_empty());
+        self.may_vary = self.may_vary || repeatability::leaves_open(node);
         if makes_a_type(node) {
             self.note_type(type_of(node));
         }
