@@ -68,7 +68,7 @@ fn start() {
         unsafe { (pg_sys::process_shared_preload_libraries_in_progress, pg_sys::IsBinaryUpgrade) };
     if !preloading {
         if upgrading {
-            error::CacheError::NotPreloaded.raise();
+            error::CacheError::not_preloaded().raise();
         }
         return;
     }

@@ -55,7 +55,7 @@ fn layout() -> &'static Layout {
             max_entries: settings::max_entries(),
             seats: compat::most_backends(),
         };
-        Layout::new(&sizes).unwrap_or_else(|error| fail_startup(&CacheError::MemoryTooSmall { needed: error.needed() }))
+        Layout::new(&sizes).unwrap_or_else(|error| fail_startup(CacheError::memory_too_small(error.needed())))
     })
 }
 
@@ -148,13 +148,6 @@ fn attached() -> Option<SharedStore> {
     STORE.get()
 }
 
-/// The cache, where it lies in this backend; `None` before it is attached.
-#[inline]
-pub fn attached_store() -> Option<&'static SharedStore> {
-    // SAFETY: set once, when the backend is attached. Only `startup` sets it otherwise, in the postmaster, which does not ask for it.
-    unsafe { (*STORE.as_ptr()).as_ref() }
-}
-
 /// The counters of this backend, which need not be attached to count; `None` when the library was not preloaded.
 #[inline]
 pub fn own_counters() -> Option<&'static Stripe> {
@@ -172,7 +165,7 @@ fn found_counters() -> Option<&'static Stripe> {
 
 /// The cache. Raises `NotPreloaded` when there is none.
 pub fn required() -> SharedStore {
-    store().unwrap_or_else(|| CacheError::NotPreloaded.raise())
+    store().unwrap_or_else(|| CacheError::not_preloaded().raise())
 }
 
 /// The store over the block, which must be there. Without an area it can only be read.

@@ -36,7 +36,7 @@ pub fn parse(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<ArrowCopy> {
         return None;
     }
     if formats.count() > 1 {
-        CacheError::BadOption { error: OptionError::Repeated { option: "format".into() } }.raise();
+        CacheError::bad_option(OptionError::Repeated { option: "format".into() }).raise();
     }
     check_direction(statement.get());
     let options = export::from_words(options, "format");
@@ -78,7 +78,7 @@ fn is_arrow(option: Tree<'_, pg_sys::DefElem>) -> bool {
 }
 
 fn check_direction(statement: &pg_sys::CopyStmt) {
-    let refuse = |problem, hint| CacheError::UnsupportedCopy { problem, hint }.raise();
+    let refuse = |problem, hint| CacheError::unsupported_copy(problem, hint).raise();
     if statement.is_from {
         refuse("COPY FROM cannot read the format \"arrow\"", "The format is for COPY ... TO STDOUT.");
     }
@@ -97,7 +97,7 @@ fn check_direction(statement: &pg_sys::CopyStmt) {
 /// Raises unless the query is a SELECT.
 fn check_query(query: Tree<'_, pg_sys::Node>) {
     if query.tag() != NodeTag::T_SelectStmt {
-        CacheError::NotOneSelect { found: export::command_name(query) }.raise();
+        CacheError::not_one_select(export::command_name(query)).raise();
     }
 }
 
@@ -146,6 +146,6 @@ fn quoted(name: &CStr) -> Vec<u8> {
 fn parsed(text: &CStr) -> *mut pg_sys::Node {
     match export::parse_one(text) {
         Ok(raw) => raw.stmt,
-        Err(found) => CacheError::NotOneSelect { found: format!("{found} statements") }.raise(),
+        Err(found) => CacheError::not_one_select(format!("{found} statements")).raise(),
     }
 }

@@ -53,7 +53,7 @@ pub fn parameters<'c>(call: FunctionCall<'c>) -> Vec<Argument<'c>> {
     let argument = |index| {
         let type_oid = call.argument_type(index);
         if type_oid == pg_sys::InvalidOid {
-            CacheError::UntypedParameter { number: index }.raise();
+            CacheError::untyped_parameter(index).raise();
         }
         Argument { type_oid, value: call.argument(index) }
     };

@@ -71,7 +71,7 @@ impl<O: Output> Export<O> {
             .ok()
             .filter(|columns| decision.answer.columns() == Some(columns.as_slice()))
             .map_or_else(|| column::columns_of(row_type, Records::Local), Ok)
-            .unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
+            .unwrap_or_else(|reason| CacheError::undeliverable(reason).raise());
         let _headroom = or_raise(headroom_for(&columns));
         let run_plan = |aside| {
             let stream = Stream::new(row_type, &columns, options);

@@ -150,12 +150,12 @@ pub fn plan<'q>(
     arguments: &[Argument<'q>],
     pace: Pace,
 ) -> (Tree<'q, pg_sys::PlannedStmt>, Parameters<'q>) {
-    let refuse = |found: String| -> ! { CacheError::NotOneSelect { found }.raise() };
+    let refuse = |found: String| -> ! { CacheError::not_one_select(found).raise() };
     let raw = one_select::parse_one(text).unwrap_or_else(|found| refuse(format!("{found} statements")));
     let (query, types) = OwnQuery::analyze(raw, text, arguments.iter().map(|argument| argument.type_oid));
     let given = arguments.len();
     if types.len() > given {
-        CacheError::MissingParameter { number: given as i32 + 1, given }.raise();
+        CacheError::missing_parameter(given as i32 + 1, given).raise();
     }
     let parameters = Parameters::bind(arguments, &types);
     if let Some(found) = not_a_select(node_of(raw), &query) {

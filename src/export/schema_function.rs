@@ -41,7 +41,7 @@ fn describe(call: FunctionCall<'_>) -> Vec<Row> {
         // SAFETY: a plan has a topmost node, whose target list is that of the result.
         let row_type = unsafe { RowType::of(kept!(pg_sys::ExecCleanTypeFromTL((*plan.planTree).targetlist))) };
         let columns = column::columns_of(row_type, Records::Local)
-            .unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
+            .unwrap_or_else(|reason| CacheError::undeliverable(reason).raise());
         let _headroom = or_raise(headroom_for(&columns));
         let delivery = Delivery::new(row_type, &columns, &options).unwrap_or_else(|error| error.raise());
         let row = |(number, field): (i32, Description)| {

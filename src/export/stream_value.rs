@@ -36,7 +36,7 @@ impl GatheredStream {
     fn grow(&mut self, bytes: usize) {
         self.length += bytes;
         if self.length > LARGEST_BYTEA {
-            CacheError::StreamTooLarge { bytes: self.length }.raise();
+            CacheError::stream_too_large(self.length).raise();
         }
     }
 

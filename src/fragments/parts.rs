@@ -177,7 +177,7 @@ impl Parts {
             };
             if !(*parts).are_complete() {
                 // Somebody has started the plan around the hooks.
-                CacheError::PlaceholderRun.raise();
+                CacheError::placeholder_run().raise();
             }
             let contents = (*parts).contents.as_mut()?;
             contents.surroundings.state = state;

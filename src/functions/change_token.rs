@@ -84,7 +84,7 @@ sql_function!(version, Signature::of(&[pg_sys::REGCLASSARRAYOID]), "arrow_cache_
 /// A token, or none for a reason that the user need not mend.
 fn or_null(token: Result<Hash128, Reason>) -> Option<Hash128> {
     match token {
-        Err(Reason::OutOfMemory) => CacheError::OutOfMemory.raise(),
+        Err(Reason::OutOfMemory) => CacheError::out_of_memory().raise(),
         token => token.ok(),
     }
 }

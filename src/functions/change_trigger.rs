@@ -25,10 +25,10 @@ use crate::shmem;
 /// A trigger function returns no row as a null pointer, which is no SQL NULL.
 fn invalidate_on_change(call: FunctionCall<'_>) -> Unchanged {
     shmem::required();
-    let Some(data) = call.trigger() else { CacheError::NotATrigger.raise() };
+    let Some(data) = call.trigger() else { CacheError::not_a_trigger().raise() };
     // SAFETY: the trigger's data, table and strings live as long as the call.
     unsafe {
-        let Some(table) = Tree::enter(data.tg_relation) else { CacheError::NotATrigger.raise() };
+        let Some(table) = Tree::enter(data.tg_relation) else { CacheError::not_a_trigger().raise() };
         let trigger = data.tg_trigger;
         let named = (0..(*trigger).tgnargs as usize)
             .map(|index| relation_named(CStr::from_ptr(*(*trigger).tgargs.add(index)), table));
@@ -70,14 +70,14 @@ fn relation_named(name: &CStr, table: Tree<'_, pg_sys::RelationData>) -> pg_sys:
         };
         let relation = kept!(pg_sys::get_relname_relid(range.relname, schema));
         if !here || schema == pg_sys::InvalidOid || relation == pg_sys::InvalidOid {
-            CacheError::UnknownRelation { name: word() }.raise();
+            CacheError::unknown_relation(word()).raise();
         }
         let roles = [privileges::current_role(), class.relowner];
         if !roles.into_iter().any(|role| privileges::may_change(role, relation)) {
-            CacheError::NotYoursToChange { name: word() }.raise();
+            CacheError::not_yours_to_change(word()).raise();
         }
         if !queried_relations::may_carry_results(relation.to_u32()) {
-            CacheError::NothingRestsOn { name: word() }.raise();
+            CacheError::nothing_rests_on(word()).raise();
         }
         relation
     }

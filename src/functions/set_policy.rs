@@ -48,13 +48,13 @@ unsafe extern "C-unwind" fn check_label(object: *const pg_sys::ObjectAddress, la
                 return check_label_of_function(object.objectId, label);
             }
             if object.classId != pg_sys::RelationRelationId || object.objectSubId != 0 {
-                CacheError::NotARelation.raise();
+                CacheError::not_a_relation().raise();
             }
             if !label.is_null() {
                 let word = CStr::from_ptr(label);
                 let known = Policy::named(word.to_bytes()).filter(|policy| policy.label().is_some());
                 if known.is_none() {
-                    CacheError::UnknownPolicy { word: shown(word.to_bytes()), default: false }.raise();
+                    CacheError::unknown_policy(shown(word.to_bytes()), false).raise();
                 }
             }
             announce(object.objectId);
@@ -72,10 +72,10 @@ unsafe fn check_label_of_function(function: pg_sys::Oid, label: *const c_char) {
     // SAFETY: the caller promises that it is null or a C string.
     if let Some(word) = unsafe { label.as_ref().map(|label| CStr::from_ptr(label)) } {
         if word != PURE {
-            CacheError::UnknownFunctionPolicy { word: shown(word.to_bytes()) }.raise();
+            CacheError::unknown_function_policy(shown(word.to_bytes())).raise();
         }
         if !may_be_declared(function) {
-            CacheError::NotInPlpgsql.raise();
+            CacheError::not_in_plpgsql().raise();
         }
     }
     // The server sends no message about labels, and every plan that calls the function may be another one.
@@ -92,7 +92,7 @@ fn announce(relation: pg_sys::Oid) {
             | pg_sys::RELKIND_MATVIEW
             | pg_sys::RELKIND_VIEW
             | pg_sys::RELKIND_FOREIGN_TABLE => {}
-            _ => CacheError::NotARelation.raise(),
+            _ => CacheError::not_a_relation().raise(),
         }
         kept!(pg_sys::CacheInvalidateRelcacheByRelid(relation));
     }
@@ -105,9 +105,7 @@ fn announce(relation: pg_sys::Oid) {
 fn set_policy(call: FunctionCall<'_>) {
     shmem::required();
     let (relation, policy) = (call.oid(0), call.text(1));
-    let Some(wanted) = Policy::named(policy) else {
-        CacheError::UnknownPolicy { word: shown(policy), default: true }.raise()
-    };
+    let Some(wanted) = Policy::named(policy) else { CacheError::unknown_policy(shown(policy), true).raise() };
     // SAFETY: the steps of SECURITY LABEL: checks of the transaction, lock, ownership, the provider's check, the label. The
     // lock stays until the end of the transaction.
     unsafe {
@@ -117,7 +115,7 @@ fn set_policy(call: FunctionCall<'_>) {
         kept!(pg_sys::PreventCommandDuringRecovery(command));
         let open = kept!(pg_sys::try_relation_open(relation, pg_sys::ShareUpdateExclusiveLock as _));
         if open.is_null() {
-            CacheError::NotARelation.raise();
+            CacheError::not_a_relation().raise();
         }
         privileges::check_owner(relation);
         announce(relation);

@@ -68,7 +68,7 @@ fn why(call: FunctionCall<'_>) -> Set<Answer> {
             let details = [b"rests on ".to_vec(), listed(relations), listed_times(&times), parts, hint];
             (true, None, Some(Text(details.concat())))
         }
-        Err(Refusal { reason: Reason::OutOfMemory, .. }) => CacheError::OutOfMemory.raise(),
+        Err(Refusal { reason: Reason::OutOfMemory, .. }) => CacheError::out_of_memory().raise(),
         Err(Refusal { reason, offender }) => {
             let sentence = reason.describe().as_bytes();
             let mut detail = match offender {

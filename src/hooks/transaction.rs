@@ -120,9 +120,7 @@ unsafe fn publish(preparing: bool) {
         if backend::is_logical_worker() {
             edge(watch_released_resources);
         }
-        if preparing || !publication::publish_few() {
-            edge(|| publication::publish(preparing));
-        }
+        edge(|| publication::publish(preparing));
     }
 }
 

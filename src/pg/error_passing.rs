@@ -169,7 +169,7 @@ unsafe fn put_aside() -> ! {
         direct!(pg_sys::FlushErrorState());
         match copied {
             Ok(error) => resume_unwind(Box::new(Raised(error))),
-            Err(Present) => CacheError::OutOfMemory.raise(),
+            Err(Present) => CacheError::out_of_memory().raise(),
         }
     }
 }

@@ -1,6 +1,5 @@
-//! Functions and variables of the server that pgrx does not bind, or binds with a guard that we do not want: the guard turns an ERROR
-//! into a panic, and costs many times what the small functions here do. All declarations stand here; those that differ between the
-//! versions of the server stand in `compat`. Each names the server's header that it repeats.
+//! Functions and variables of the server that pgrx does not bind, and those that can neither raise nor wait, which are called without
+//! `kept!`. Each names the server's header that it repeats; those that differ between the versions of the server stand in `compat`.
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 

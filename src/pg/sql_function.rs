@@ -32,7 +32,7 @@ pub unsafe fn answer<S: Symbol, R: Returned>(
     unsafe {
         edge(|| {
             if !S::SIGNATURE.fits::<R>(call) {
-                CacheError::Misdeclared { symbol: S::NAME, function: name_of(call) }.raise();
+                CacheError::misdeclared(S::NAME, name_of(call)).raise();
             }
             R::answer(call, function)
         })

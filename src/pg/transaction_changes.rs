@@ -76,31 +76,6 @@ pub fn look_again(seen: &mut ChangedRelations, is_definition: impl Fn(u32) -> bo
     Ok(())
 }
 
-/// Does this hold of every relation whose tuples this transaction has changed so far? Asks no more when it does not. What the server raises jumps over
-/// this frame.
-///
-/// # Safety
-/// No frame between here and PostgreSQL may have pending destructors, the closure included.
-#[inline]
-pub unsafe fn all_changed_relations(mut holds: impl FnMut(u32) -> bool) -> bool {
-    // SAFETY: as in `for_each_changed_relation`; the caller promises the rest.
-    unsafe {
-        let nest_level = backend::transaction_nest_level();
-        let mut level = direct!(server::pgstat_get_xact_stack_level(nest_level));
-        while !level.is_null() {
-            let mut table = (*level).first;
-            while !table.is_null() {
-                if !holds(counted_relation(&*(*table).parent).to_u32()) {
-                    return false;
-                }
-                table = (*table).next;
-            }
-            level = (*level).previous;
-        }
-    }
-    true
-}
-
 /// Calls `visit` with every relation whose definition this transaction will tell the other backends to read again. A relation may come
 /// more than once; InvalidOid stands for all relations. Only at the outermost level of a transaction.
 pub fn for_each_redefined_relation(mut visit: impl FnMut(pg_sys::Oid)) {

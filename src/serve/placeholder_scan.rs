@@ -36,7 +36,7 @@ pub fn register() {
 unsafe extern "C-unwind" fn run_placeholder(_scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
     let body = || {
         // Somebody has started the plan around the hooks.
-        CacheError::PlaceholderRun.raise()
+        CacheError::placeholder_run().raise()
     };
     // SAFETY: the server calls this; no frame between has destructors.
     unsafe { edge(body) }

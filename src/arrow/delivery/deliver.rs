@@ -79,7 +79,7 @@ impl Delivery {
             .map(|index| {
                 let column = columns[index];
                 let delivered = DeliveryType::of_column(&column, &options.profile, &mut budget)
-                    .map_err(|error| CacheError::UndeliverableColumn { column: names[index].clone(), error })?;
+                    .map_err(|error| CacheError::undeliverable_column(names[index].clone(), error))?;
                 Ok(Wanted { index, column, delivered, name: names[index].clone() })
             })
             .collect::<Result<Vec<_>, CacheError>>()?;
@@ -188,12 +188,12 @@ impl Delivery {
             if let Some(row) = first {
                 let micros = epoch::timestamp_from_arrow(reader.word(0, row).unwrap_or_default());
                 let _pinned = PinnedSettings::enter()?;
-                return Err(CacheError::UndeliverableValue {
-                    column: wanted.name.clone(),
-                    row: before + row as u64 + 1,
+                return Err(CacheError::undeliverable_value(
+                    &wanted.name,
+                    before + row as u64 + 1,
                     // SAFETY: microseconds are a value of the column's type.
-                    problem: out_of_range(wanted.column.base_type, unsafe { Value::of(pg_sys::Datum::from(micros)) }),
-                });
+                    out_of_range(wanted.column.base_type, unsafe { Value::of(pg_sys::Datum::from(micros)) }),
+                ));
             }
         }
         Ok(())
@@ -208,7 +208,7 @@ impl Delivery {
         (rows, before): (usize, u64),
         labels: &LabelSource,
     ) -> Result<Array<'static>, CacheError> {
-        let undeliverable = |reason| CacheError::Undeliverable { reason };
+        let undeliverable = |reason| CacheError::undeliverable(reason);
         let mut converter = Converter::new(&wanted.column, &wanted.delivered, labels).map_err(undeliverable)?;
         converter.reserve(rows)?;
         let reader = Reader::of_some(&self.stored, &[wanted.index], chunk)?;
@@ -225,10 +225,8 @@ impl Delivery {
                 }
                 Ok(())
             });
-            appended.map_err(|problem: Unrepresentable| CacheError::UndeliverableValue {
-                column: wanted.name.clone(),
-                row: before + row as u64 + 1,
-                problem,
+            appended.map_err(|problem: Unrepresentable| {
+                CacheError::undeliverable_value(wanted.name.clone(), before + row as u64 + 1, problem)
             })?;
             backend::accept_interrupts();
         }
@@ -304,10 +302,10 @@ fn position(names: &[String], wanted: &str) -> Result<usize, CacheError> {
     let mut found = names.iter().enumerate().filter(|(_, name)| *name == wanted).map(|(index, _)| index);
     match (found.next(), found.next()) {
         (Some(index), None) => Ok(index),
-        (first, _) => Err(CacheError::NoSuchColumn {
-            name: shown(wanted.as_bytes()),
-            repeated: first.is_some(),
-            columns: shown_list(names.iter().map(String::as_str)),
-        }),
+        (first, _) => Err(CacheError::no_such_column(
+            shown(wanted.as_bytes()),
+            first.is_some(),
+            shown_list(names.iter().map(String::as_str)),
+        )),
     }
 }
