@@ -1,17 +1,18 @@
 //! The rows behind the views: counters, entries, relations, reasons. Entries are pinned while they are read; the store takes its locks
 //! itself.
 
-use arrow_cache_core::{Counter, EntryKind, EntryView, OutOfMemory, Reason, RoomyVec, Versions};
+use arrow_cache_core::{Counter, EntryKind, EntryView, OutOfMemory, Reason, RoomyVec};
 use pgrx::pg_sys;
 
 use super::visible::Visible;
 use crate::error::or_raise;
 use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
-use crate::pg::returned::{Set, Timestamp};
+use crate::pg::returned::{Columns, Set, Timestamp};
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
-use crate::{settings, shmem};
+use crate::settings;
+use crate::shmem::{self, SharedStore};
 
 fn timestamp(micros: i64) -> Option<Timestamp> {
     (micros != 0).then_some(Timestamp(micros))
@@ -22,34 +23,25 @@ pub fn milliseconds(micros: u64) -> f64 {
     micros as f64 / 1000.0
 }
 
-/// The columns of the view `stats`.
-type StatsRow = (
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-    i32,
-    i32,
-    i64,
-    i64,
-    Option<f64>,
-    f64,
-    Option<Timestamp>,
-    i64,
-    i64,
-    i64,
-    f64,
-    Option<f64>,
-    Option<f64>,
-);
+/// How a wait may end.
+const ENDS: [Counter; 5] = [
+    Counter::WaitsAnswered,
+    Counter::WaitsTakenOver,
+    Counter::WaitsTimedOut,
+    Counter::WaitsGivenUp,
+    Counter::WaitsStopped,
+];
 
-fn stats_data(_: FunctionCall<'_>) -> Set<StatsRow> {
+/// Does this server replay, and does its cache follow?
+fn standby_state(store: &SharedStore) -> String {
+    match store.replay().fault() {
+        _ if !backend::is_in_recovery() => "primary".to_owned(),
+        None => "replaying".to_owned(),
+        Some(fault) => format!("off: {}", fault.name()),
+    }
+}
+
+fn stats_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let store = shmem::required();
     let counters = store.counters();
     let sum = |counter| counters.sum(counter) as i64;
@@ -60,6 +52,8 @@ fn stats_data(_: FunctionCall<'_>) -> Set<StatsRow> {
     let (saved, executed) = (sum(Counter::TimeSavedMicros), sum(Counter::TimeExecutedMicros));
     let saved_in_all = saved + sum(Counter::FragmentTimeSavedMicros);
     let answered = hits + sum(Counter::StaleHits);
+    // A wait is counted when it ends.
+    let waits = ENDS.map(sum);
     Set::once((
         hits,
         misses,
@@ -84,50 +78,73 @@ fn stats_data(_: FunctionCall<'_>) -> Set<StatsRow> {
         milliseconds(executed as u64),
         share(saved_in_all, saved_in_all + executed),
         share(answered, answered + misses + stale),
+        sum(Counter::FragmentsStored),
+        sum(Counter::FragmentsServed),
+        sum(Counter::FragmentsComputed),
+        sum(Counter::FragmentRuns),
+        milliseconds(counters.sum(Counter::FragmentTimeSavedMicros)),
+        store.fragment_bytes() as i64,
+        waits.iter().sum::<i64>(),
+        waits[0],
+        waits[1],
+        waits[2],
+        waits[3],
+        waits[4],
+        milliseconds(counters.sum(Counter::WaitMicros)),
+        store.claims().held() as i64,
+        sum(Counter::StaleHits),
+        standby_state(&store),
+        store.statements_dropped() as i64,
     ))
 }
 
 sql_function!(stats_data, Signature::of(&[]), "arrow_cache_stats_data");
 
-type EntryRow = (
-    i64,
-    String,
-    Option<Vec<u8>>,
-    i64,
-    i32,
-    i32,
-    i64,
-    i64,
-    f64,
-    f64,
-    Option<Timestamp>,
-    Option<Timestamp>,
-    Option<Timestamp>,
-    bool,
-    Vec<pg_sys::Oid>,
-    &'static str,
-    f64,
-    i64,
-);
-
-fn entries_data(_: FunctionCall<'_>) -> Set<EntryRow> {
+fn entries_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let store = shmem::required();
-    // SAFETY: a plain read of a backend global; the name is a palloc'd C string.
-    let (database, datname) = unsafe {
-        let database = pg_sys::MyDatabaseId;
-        let name = kept!(pg_sys::get_database_name(database));
-        let name = std::ffi::CStr::from_ptr(name).to_string_lossy().into_owned();
-        (database.to_u32(), name)
-    };
+    let database = backend::database();
+    // SAFETY: the name of this database is a palloc'd C string.
+    let datname = unsafe { std::ffi::CStr::from_ptr(kept!(pg_sys::get_database_name(pg_sys::MyDatabaseId))) };
+    let datname = datname.to_string_lossy().into_owned();
     let now = backend::now();
     let versions = store.versions();
     let visible = Visible::to_current_user();
-    let mut rows: Vec<EntryRow> = Vec::new();
+    let row_of = |entry: &EntryView<'_>| -> Result<_, OutOfMemory> {
+        let is_current = entry.dependencies().iter().all(|d| versions.slot(d.slot).version() == d.version);
+        let mut relations = Vec::new();
+        for relation in entry.relations() {
+            relations.add(pg_sys::Oid::from(relation))?;
+        }
+        Ok((
+            entry.entry_id() as i64,
+            String::new(),
+            Vec::copy_of(entry.text())?,
+            entry.rows() as i64,
+            entry.columns() as i32,
+            entry.chunk_count() as i32,
+            entry.bytes() as i64,
+            entry.hits() as i64,
+            milliseconds(entry.execution_micros()),
+            milliseconds(entry.execution_micros().saturating_mul(entry.hits())),
+            timestamp(entry.created_at()),
+            if entry.hits() > 0 { timestamp(entry.last_used()) } else { None },
+            if entry.expires_at() == i64::MAX { None } else { timestamp(entry.expires_at()) },
+            is_current && entry.expires_at() > now,
+            relations,
+            match entry.kind() {
+                EntryKind::Answer => "answer",
+                EntryKind::Fragment => "fragment",
+            },
+            entry.score(now),
+            entry.rendition_bytes() as i64,
+        ))
+    };
+    let mut rows = Vec::new();
     let mut gathered = Ok(());
     // While entries are pinned only plain data is gathered; code that may raise runs afterwards.
     store.for_each(|entry| {
         if gathered.is_ok() && entry.database() == database && visible.includes(entry) {
-            gathered = entry_row(entry, &versions, now).and_then(|row| rows.add(row));
+            gathered = row_of(entry).and_then(|row| rows.add(row));
         }
     });
     or_raise(gathered);
@@ -140,45 +157,7 @@ fn entries_data(_: FunctionCall<'_>) -> Set<EntryRow> {
 
 sql_function!(entries_data, Signature::of(&[]), "arrow_cache_entries_data");
 
-fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> Result<EntryRow, OutOfMemory> {
-    let last_hit = if entry.hits() > 0 { timestamp(entry.last_used()) } else { None };
-    let dependencies = entry.dependencies();
-    let is_current = dependencies.iter().all(|d| versions.slot(d.slot).version() == d.version);
-    let text = Vec::copy_of(entry.text())?;
-    let mut relations = Vec::new();
-    for relation in entry.relations() {
-        relations.add(pg_sys::Oid::from(relation))?;
-    }
-    let expires = if entry.expires_at() == i64::MAX { None } else { timestamp(entry.expires_at()) };
-    Ok((
-        entry.entry_id() as i64,
-        String::new(),
-        Some(text),
-        entry.rows() as i64,
-        entry.columns() as i32,
-        entry.chunk_count() as i32,
-        entry.bytes() as i64,
-        entry.hits() as i64,
-        milliseconds(entry.execution_micros()),
-        milliseconds(entry.execution_micros().saturating_mul(entry.hits())),
-        timestamp(entry.created_at()),
-        last_hit,
-        expires,
-        is_current && entry.expires_at() > now,
-        relations,
-        match entry.kind() {
-            EntryKind::Answer => "answer",
-            EntryKind::Fragment => "fragment",
-        },
-        entry.score(now),
-        entry.rendition_bytes() as i64,
-    ))
-}
-
-/// The columns of the view `relations`.
-type RelationRow = (pg_sys::Oid, i32, i64, Option<Timestamp>);
-
-fn relations_data(_: FunctionCall<'_>) -> Set<RelationRow> {
+fn relations_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let store = shmem::required();
     let database = backend::database();
     let visible = Visible::to_current_user();
@@ -211,10 +190,7 @@ fn relations_data(_: FunctionCall<'_>) -> Set<RelationRow> {
 
 sql_function!(relations_data, Signature::of(&[]), "arrow_cache_relations_data");
 
-/// The columns of the view `bypass_reasons`.
-type ReasonRow = (&'static str, i64);
-
-fn bypass_reasons_data(_: FunctionCall<'_>) -> Set<ReasonRow> {
+fn bypass_reasons_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let store = shmem::required();
     let counters = store.counters();
     let rows: Vec<_> = Reason::ALL

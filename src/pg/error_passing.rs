@@ -15,7 +15,6 @@ use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::{self, panic::ErrorReportWithLevel};
 
 use super::backend_local::Local;
@@ -110,14 +109,14 @@ pub fn caught<R>(code: impl FnOnce() -> R) -> Result<R, Payload> {
     catch_unwind(AssertUnwindSafe(code))
 }
 
-/// The SQLSTATE of the ERROR that unwinds our frames; that of an internal error for any other panic.
+/// The SQLSTATE of the ERROR that unwinds our frames; 0 for any other panic.
 pub fn code_of(payload: &(dyn Any + Send)) -> i32 {
     if let Some(Raised(error)) = payload.downcast_ref() {
         // SAFETY: it was put aside, and none was since.
         return unsafe { (**error).sqlerrcode };
     }
     let report = payload.downcast_ref::<ErrorReportWithLevel>();
-    report.map_or(PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, ErrorReportWithLevel::sql_error_code) as i32
+    report.map_or(0, |report| report.sql_error_code() as i32)
 }
 
 /// An ERROR that was just raised, and is the server's present one. Handlers and memory context are those from before the call.
@@ -199,9 +198,7 @@ unsafe fn raise(payload: Payload) -> ! {
             Ok(raised) => {
                 let Raised(error) = *raised;
                 #[expect(ffi_unwind_calls, reason = "the frames it jumps over have no destructors")]
-                {
-                    server::ReThrowError(error)
-                }
+                server::ReThrowError(error)
             }
             Err(other) => {
                 enter();
@@ -227,24 +224,13 @@ pub unsafe fn with_cleanup(call: impl FnOnce() + Copy, cleanup: impl FnOnce() + 
 /// # Safety
 /// As `with_cleanup`.
 pub unsafe fn with_outcome(call: impl FnOnce() + Copy, cleanup: impl FnOnce(bool) + Copy) {
-    // SAFETY: the backend has one thread. The jump buffer lives on this frame and is taken off PostgreSQL's stack of handlers before
-    // the frame ends. A jump passes frames of C and the closures, which have no destructors.
+    // SAFETY: the caller's promise; the server's present ERROR is raised again.
     unsafe {
-        let handlers = pg_sys::PG_exception_stack;
-        let contexts = pg_sys::error_context_stack;
-        let raised = cee_scape::call_with_sigsetjmp(false, |buffer| {
-            pg_sys::PG_exception_stack = std::ptr::from_ref(buffer).cast_mut().cast();
-            call();
-            0
-        });
-        pg_sys::PG_exception_stack = handlers;
-        pg_sys::error_context_stack = contexts;
-        cleanup(raised != 0);
-        if raised != 0 {
+        let outcome = tried(call);
+        cleanup(outcome.is_err());
+        if outcome.is_err() {
             #[expect(ffi_unwind_calls, reason = "the frames it jumps over have no destructors")]
-            {
-                server::pg_re_throw()
-            }
+            server::pg_re_throw()
         }
     }
 }
