@@ -10,10 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use std::time::Duration;
 
-use arrow_cache_core::{
-    Arena, ArenaPtr, CLAIMS, Claimed, Claims, Definers, Layout, Locks, PARTITIONS, ReplayState, STRIPES, Sizes, Store,
-    Stripe, Versions,
-};
+use arrow_cache_core::{Arena, ArenaPtr, CLAIMS, Claimed, Layout, Locks, PARTITIONS, STRIPES, Sizes, Store, Stripe};
 use pgrx::pg_sys;
 
 use crate::error::{CacheError, fail_startup};
@@ -183,25 +180,9 @@ fn view(area: *mut pg_sys::dsa_area) -> SharedStore {
     }
 }
 
-/// The store, for a process that does not touch the payload area: this needs no handle of that, so it can be called where nothing may be
-/// allocated.
+/// The store, for what does not touch the payload area: this needs no handle of that, so it can be called where nothing may be allocated.
 pub fn store_without_area() -> Option<SharedStore> {
     preloaded().then(|| view(AREA.load(Relaxed)))
-}
-
-/// Lends the slots of versions to `f`. This needs no handle of the payload area, so it can be called where nothing may be allocated.
-pub fn with_versions<R>(f: impl FnOnce(Versions<'_>) -> R) -> Option<R> {
-    preloaded().then(|| f(view(AREA.load(Relaxed)).versions()))
-}
-
-/// Lends the counts of those who are changing definitions to `f`. This needs no handle of the payload area either.
-pub fn with_definers<R>(f: impl FnOnce(Definers<'_>) -> R) -> Option<R> {
-    preloaded().then(|| f(view(AREA.load(Relaxed)).definers()))
-}
-
-/// Lends the claims to `f`. This needs no handle of the payload area either.
-pub fn with_claims<R>(f: impl FnOnce(Claims<'_>) -> R) -> Option<R> {
-    preloaded().then(|| f(view(AREA.load(Relaxed)).claims()))
 }
 
 /// Sleeps until a claim is given back, or not at all when it was just looked at first: see `waiting::sleep`.
@@ -214,23 +195,6 @@ pub fn sleep_on_claim(claimed: &Claimed, longest: Duration) {
 pub fn wake_waiters(place: usize) {
     // SAFETY: there is a variable for each claim.
     unsafe { waiting::wake(WAITERS.load(Relaxed).add(place % CLAIMS)) };
-}
-
-/// Lends the state of replay to `f`. This needs no handle of the payload area either.
-pub fn with_replay<R>(f: impl FnOnce(ReplayState<'_>) -> R) -> Option<R> {
-    preloaded().then(|| f(view(AREA.load(Relaxed)).replay()))
-}
-
-/// Notes that prepared transactions may have changed definitions that nobody here knows of. This needs no handle of the payload area either.
-pub fn forget_past() {
-    if preloaded() {
-        view(AREA.load(Relaxed)).forget_past();
-    }
-}
-
-/// May there be, or have been, a prepared transaction that changed definitions? This needs no handle of the payload area either.
-pub fn may_have_prepared_definitions() -> bool {
-    preloaded() && view(AREA.load(Relaxed)).may_have_prepared_definitions()
 }
 
 /// Attaches this backend to the payload area, for its whole life.

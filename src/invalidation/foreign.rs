@@ -112,12 +112,10 @@ pub fn rolled_back() {
         return;
     }
     let database = backend::database();
-    let now = backend::now();
-    shmem::with_versions(|versions| {
-        for relation in changed {
-            versions.slot(versions.relation(database, relation)).bump(now);
-        }
-    });
+    if let Some(store) = shmem::store_without_area() {
+        let (versions, now) = (store.versions(), backend::now());
+        changed.into_iter().for_each(|relation| versions.slot(versions.relation(database, relation)).bump(now));
+    }
 }
 
 /// A table with all that inherit from it, partitions included.

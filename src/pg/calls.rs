@@ -83,6 +83,7 @@ macro_rules! arities {
             ///
             /// # Safety
             /// That of the function.
+            #[allow(clippy::too_many_arguments, reason = "as many as the function has")]
             unsafe fn kept(self, $($argument: Self::$type),*) -> Self::R;
         }
 
