@@ -25,7 +25,7 @@ same_scripts() {
 
 up_to_date() {
     [ -z "$destination" ] && [ -f "$stamp" ] && same_scripts && cmp -s "$built" "$installed" &&
-        [ -z "$(find Cargo.toml Cargo.lock build.rs ./*.control scripts/build.sh scripts/install.sh src sql core \
+        [ -z "$(find Cargo.toml Cargo.lock ./*.control scripts/build.sh scripts/install.sh src sql core \
             -newer "$stamp" -type f -print -quit 2>/dev/null)" ]
 }
 

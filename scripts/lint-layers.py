@@ -26,6 +26,8 @@ ONLY = [
     ("version", r"src/pg/compat\b", r'feature\s*=\s*"pg[0-9]+"', "only src/pg/compat depends on the server version"),
     ("setting", r"src/settings\b", r"\bGucSetting\b", "only src/settings.rs holds settings"),
     ("sqlstate", r"src/error\b", r"\b(PgSqlErrorCode|ERRCODE_[A-Z_]+)\b", "only src/error.rs names SQLSTATEs"),
+    ("guard", r"src/error\b", r"\bpg_guard\b|(?<!!\()\bpg_sys::(?!(?:MemoryContextSwitchTo|GETSTRUCT|GetMemoryChunkContext|heap_getattr|list_length"
+     r"|ExecClearTuple|slot_getallattrs)\b)\w+\(", "functions of the server are called through direct! or kept!"),
     ("extern", r"src/pg/", r'\bextern\s+"[^"]*"\s*\{', "only src/pg/ declares functions of the server"),
     ("local", r"$", r"\bthread_local!", "state of a backend is a Local (src/pg/backend_local.rs), never thread_local!"),
     ("room", r"$", r"\.try_reserve(_exact)?\(", "buffers grow through Room (core/src/room.rs)"),

@@ -74,7 +74,7 @@ CREATE FUNCTION @extschema@.version(VARIADIC relations pg_catalog.regclass[]) RE
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_version';
 
--- src/functions/stats.rs, fragment_stats.rs, wait_stats.rs, standby_stats.rs and statement_stats.rs, for the views
+-- src/functions/stats.rs and statement_stats.rs, for the views
 
 CREATE FUNCTION @extschema@.stats_data()
     RETURNS TABLE (hits pg_catalog.int8, misses pg_catalog.int8, stale pg_catalog.int8, bypasses pg_catalog.int8, stores pg_catalog.int8,
@@ -83,32 +83,21 @@ CREATE FUNCTION @extschema@.stats_data()
                    max_entries pg_catalog.int4, bytes_used pg_catalog.int8, bytes_total pg_catalog.int8, hit_ratio pg_catalog.float8,
                    time_saved_ms pg_catalog.float8, stats_reset pg_catalog.timestamptz, other_statements pg_catalog.int8,
                    nested_statements pg_catalog.int8, verify_samples pg_catalog.int8, time_executed_ms pg_catalog.float8,
-                   time_saved_ratio pg_catalog.float8, eligible_hit_ratio pg_catalog.float8)
+                   time_saved_ratio pg_catalog.float8, eligible_hit_ratio pg_catalog.float8,
+                   fragments_stored pg_catalog.int8, fragments_served pg_catalog.int8, fragments_computed pg_catalog.int8,
+                   fragment_runs pg_catalog.int8, fragment_time_saved_ms pg_catalog.float8, fragment_bytes pg_catalog.int8,
+                   waits pg_catalog.int8, waits_answered pg_catalog.int8, waits_taken_over pg_catalog.int8, waits_timed_out pg_catalog.int8,
+                   waits_given_up pg_catalog.int8, waits_stopped pg_catalog.int8, wait_time_ms pg_catalog.float8,
+                   claims_held pg_catalog.int8, stale_hits pg_catalog.int8,
+                   standby_state pg_catalog.text, statements_dropped pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_stats_data';
-CREATE FUNCTION @extschema@.fragments_data()
-    RETURNS TABLE (fragments_stored pg_catalog.int8, fragments_served pg_catalog.int8, fragments_computed pg_catalog.int8,
-                   fragment_runs pg_catalog.int8, fragment_time_saved_ms pg_catalog.float8, fragment_bytes pg_catalog.int8)
-    STRICT VOLATILE PARALLEL UNSAFE ROWS 1
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_fragments_data';
-CREATE FUNCTION @extschema@.waits_data()
-    RETURNS TABLE (waits pg_catalog.int8, waits_answered pg_catalog.int8, waits_taken_over pg_catalog.int8, waits_timed_out pg_catalog.int8,
-                   waits_given_up pg_catalog.int8, waits_stopped pg_catalog.int8, wait_time_ms pg_catalog.float8,
-                   claims_held pg_catalog.int8, stale_hits pg_catalog.int8)
-    STRICT VOLATILE PARALLEL UNSAFE ROWS 1
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_waits_data';
-CREATE FUNCTION @extschema@.standby_state() RETURNS pg_catalog.text
-    STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_standby_state';
 CREATE FUNCTION @extschema@.statement_counts_data()
     RETURNS TABLE (userid pg_catalog.oid, dbid pg_catalog.oid, queryid pg_catalog.int8, hits pg_catalog.int8, misses pg_catalog.int8,
                    stale pg_catalog.int8, stale_hits pg_catalog.int8, bypasses pg_catalog.int8, last_reason pg_catalog.text,
                    time_saved_ms pg_catalog.float8)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statement_counts_data';
-CREATE FUNCTION @extschema@.statements_dropped() RETURNS pg_catalog.int8
-    STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_statements_dropped';
 CREATE FUNCTION @extschema@.entries_data()
     RETURNS TABLE (entry_id pg_catalog.int8, datname pg_catalog.text, query pg_catalog.bytea, row_count pg_catalog.int8,
                    column_count pg_catalog.int4, batches pg_catalog.int4, bytes pg_catalog.int8, hits pg_catalog.int8,

@@ -1,8 +1,6 @@
--- Views over the functions of src/functions/stats.rs, fragment_stats.rs, wait_stats.rs, standby_stats.rs and statement_stats.rs, and who may use which function and view.
+-- Views over the functions of src/functions/stats.rs and statement_stats.rs, and who may use which function and view.
 
-CREATE VIEW @extschema@.stats AS
-SELECT s.*, f.*, w.*, @extschema@.standby_state() AS standby_state, @extschema@.statements_dropped() AS statements_dropped
-FROM @extschema@.stats_data() AS s, @extschema@.fragments_data() AS f, @extschema@.waits_data() AS w;
+CREATE VIEW @extschema@.stats AS SELECT * FROM @extschema@.stats_data();
 COMMENT ON VIEW @extschema@.stats IS 'One row: what the cache has done since the last reset, and how full it is.';
 
 CREATE VIEW @extschema@.entries AS

@@ -22,6 +22,10 @@
 
 #![warn(missing_docs)]
 
+// Its macros are used everywhere.
+#[macro_use]
+mod pg;
+
 mod arrow;
 mod capture;
 mod copy;
@@ -32,7 +36,6 @@ mod functions;
 mod hooks;
 mod invalidation;
 mod lookup;
-mod pg;
 mod query;
 mod report;
 mod serve;
@@ -41,6 +44,7 @@ mod settings;
 mod shmem;
 mod verify;
 
+use pg::error_passing::edge;
 use pgrx::pg_sys;
 
 pgrx::pg_module_magic!(name = c"pg_arrow_cache", version = settings::VERSION_TEXT);
@@ -50,19 +54,24 @@ pgrx::pg_module_magic!(name = c"pg_arrow_cache", version = settings::VERSION_TEX
 ///
 /// A server that `pg_upgrade` has started is the exception: loading the library there without preloading it is an error. `pg_upgrade
 /// --check` loads the libraries of all functions, so it finds out that the new server lacks the provider of the policies' labels.
-#[pgrx::pg_guard]
+#[unsafe(no_mangle)]
 pub extern "C-unwind" fn _PG_init() {
+    // SAFETY: the server calls this.
+    unsafe { edge(start) };
+}
+
+fn start() {
     error::keep_stacks_private();
+    pg::error_passing::prepare();
     // SAFETY: plain globals of the postmaster, which no other thread changes.
     let (preloading, upgrading) =
         unsafe { (pg_sys::process_shared_preload_libraries_in_progress, pg_sys::IsBinaryUpgrade) };
     if !preloading {
         if upgrading {
-            error::CacheError::NotPreloaded.raise();
+            error::CacheError::not_preloaded().raise();
         }
         return;
     }
-    pg::error_memory::prepare();
     pg::allocator::prepare();
     settings::define(Some(query::trusted_extensions::check_list));
     pg::client::remember();

@@ -82,7 +82,7 @@ pub fn define(check_trusted: pg_sys::GucStringCheckHook) {
     define_diagnostics();
     define_presets();
     // SAFETY: a plain C call with a NUL-terminated literal, in the postmaster during preload.
-    unsafe { pg_sys::MarkGUCPrefixReserved(c"pg_arrow_cache".as_ptr()) };
+    unsafe { kept!(pg_sys::MarkGUCPrefixReserved(c"pg_arrow_cache".as_ptr())) };
 }
 
 /// What a session does with the cache at all.

@@ -10,14 +10,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use std::time::Duration;
 
-use arrow_cache_core::{
-    Arena, ArenaPtr, CLAIMS, Claimed, Claims, Definers, Layout, Locks, PARTITIONS, ReplayState, STRIPES, Sizes, Store,
-    Stripe, Versions,
-};
+use arrow_cache_core::{Arena, ArenaPtr, CLAIMS, Claimed, Layout, Locks, PARTITIONS, STRIPES, Sizes, Store, Stripe};
 use pgrx::pg_sys;
 
 use crate::error::{CacheError, fail_startup};
 use crate::pg::backend_local::Local;
+use crate::pg::error_passing::edge;
 use crate::pg::{backend, compat, context_callbacks, waiting};
 use crate::settings;
 
@@ -54,7 +52,7 @@ fn layout() -> &'static Layout {
             max_entries: settings::max_entries(),
             seats: compat::most_backends(),
         };
-        Layout::new(&sizes).unwrap_or_else(|error| fail_startup(&CacheError::MemoryTooSmall { needed: error.needed() }))
+        Layout::new(&sizes).unwrap_or_else(|error| fail_startup(CacheError::memory_too_small(error.needed())))
     })
 }
 
@@ -62,9 +60,9 @@ fn layout() -> &'static Layout {
 pub fn request() {
     // SAFETY: called from the request hook, the one place where these are allowed.
     unsafe {
-        pg_sys::RequestAddinShmemSpace(layout().total);
-        pg_sys::RequestAddinShmemSpace(WAITERS_SIZE);
-        pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), PARTITIONS as i32 + 1);
+        kept!(pg_sys::RequestAddinShmemSpace(layout().total));
+        kept!(pg_sys::RequestAddinShmemSpace(WAITERS_SIZE));
+        kept!(pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), PARTITIONS as i32 + 1));
     }
 }
 
@@ -77,11 +75,11 @@ pub fn startup() {
     // release at the end is reached unless the server stops.
     unsafe {
         let init_lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
-        pg_sys::LWLockAcquire(init_lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
-        let block = pg_sys::ShmemInitStruct(NAME.as_ptr(), layout.total, &mut found).cast::<u8>();
-        let locks = pg_sys::GetNamedLWLockTranche(NAME.as_ptr());
+        kept!(pg_sys::LWLockAcquire(init_lock, pg_sys::LWLockMode::LW_EXCLUSIVE));
+        let block = kept!(pg_sys::ShmemInitStruct(NAME.as_ptr(), layout.total, &mut found)).cast::<u8>();
+        let locks = kept!(pg_sys::GetNamedLWLockTranche(NAME.as_ptr()));
         let mut waiters_found = false;
-        let waiters = pg_sys::ShmemInitStruct(NAME_OF_WAITERS.as_ptr(), WAITERS_SIZE, &mut waiters_found)
+        let waiters = kept!(pg_sys::ShmemInitStruct(NAME_OF_WAITERS.as_ptr(), WAITERS_SIZE, &mut waiters_found))
             .cast::<pg_sys::ConditionVariable>();
         if !waiters_found {
             (0..CLAIMS).for_each(|n| waiting::initialize(waiters.add(n)));
@@ -98,10 +96,10 @@ pub fn startup() {
             let tranche = i32::from((*locks).lock.tranche);
             let area = compat::create_area(block.add(layout.arena_offset).cast(), layout.arena_len, tranche);
             // The area must outlive every backend, and the postmaster needs no handle of it.
-            pg_sys::dsa_pin(area);
-            pg_sys::dsa_detach(area);
+            kept!(pg_sys::dsa_pin(area));
+            kept!(pg_sys::dsa_detach(area));
         }
-        pg_sys::LWLockRelease(init_lock);
+        kept!(pg_sys::LWLockRelease(init_lock));
     }
 }
 
@@ -109,7 +107,7 @@ pub fn startup() {
 fn random_seed() -> u64 {
     let mut bytes = [0u8; 8];
     // SAFETY: fills as many bytes as it is told.
-    let strong = unsafe { pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()) };
+    let strong = unsafe { kept!(pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len())) };
     // Without a source of randomness keys are predictable; that does no harm, since the text of an entry is compared too.
     if strong { u64::from_le_bytes(bytes) } else { 0 }
 }
@@ -147,13 +145,6 @@ fn attached() -> Option<SharedStore> {
     STORE.get()
 }
 
-/// The cache, where it lies in this backend; `None` before it is attached.
-#[inline]
-pub fn attached_store() -> Option<&'static SharedStore> {
-    // SAFETY: set once, when the backend is attached. Only `startup` sets it otherwise, in the postmaster, which does not ask for it.
-    unsafe { (*STORE.as_ptr()).as_ref() }
-}
-
 /// The counters of this backend, which need not be attached to count; `None` when the library was not preloaded.
 #[inline]
 pub fn own_counters() -> Option<&'static Stripe> {
@@ -171,7 +162,7 @@ fn found_counters() -> Option<&'static Stripe> {
 
 /// The cache. Raises `NotPreloaded` when there is none.
 pub fn required() -> SharedStore {
-    store().unwrap_or_else(|| CacheError::NotPreloaded.raise())
+    store().unwrap_or_else(|| CacheError::not_preloaded().raise())
 }
 
 /// The store over the block, which must be there. Without an area it can only be read.
@@ -189,25 +180,9 @@ fn view(area: *mut pg_sys::dsa_area) -> SharedStore {
     }
 }
 
-/// The store, for a process that does not touch the payload area: this needs no handle of that, so it can be called where nothing may be
-/// allocated.
+/// The store, for what does not touch the payload area: this needs no handle of that, so it can be called where nothing may be allocated.
 pub fn store_without_area() -> Option<SharedStore> {
     preloaded().then(|| view(AREA.load(Relaxed)))
-}
-
-/// Lends the slots of versions to `f`. This needs no handle of the payload area, so it can be called where nothing may be allocated.
-pub fn with_versions<R>(f: impl FnOnce(Versions<'_>) -> R) -> Option<R> {
-    preloaded().then(|| f(view(AREA.load(Relaxed)).versions()))
-}
-
-/// Lends the counts of those who are changing definitions to `f`. This needs no handle of the payload area either.
-pub fn with_definers<R>(f: impl FnOnce(Definers<'_>) -> R) -> Option<R> {
-    preloaded().then(|| f(view(AREA.load(Relaxed)).definers()))
-}
-
-/// Lends the claims to `f`. This needs no handle of the payload area either.
-pub fn with_claims<R>(f: impl FnOnce(Claims<'_>) -> R) -> Option<R> {
-    preloaded().then(|| f(view(AREA.load(Relaxed)).claims()))
 }
 
 /// Sleeps until a claim is given back, or not at all when it was just looked at first: see `waiting::sleep`.
@@ -222,23 +197,6 @@ pub fn wake_waiters(place: usize) {
     unsafe { waiting::wake(WAITERS.load(Relaxed).add(place % CLAIMS)) };
 }
 
-/// Lends the state of replay to `f`. This needs no handle of the payload area either.
-pub fn with_replay<R>(f: impl FnOnce(ReplayState<'_>) -> R) -> Option<R> {
-    preloaded().then(|| f(view(AREA.load(Relaxed)).replay()))
-}
-
-/// Notes that prepared transactions may have changed definitions that nobody here knows of. This needs no handle of the payload area either.
-pub fn forget_past() {
-    if preloaded() {
-        view(AREA.load(Relaxed)).forget_past();
-    }
-}
-
-/// May there be, or have been, a prepared transaction that changed definitions? This needs no handle of the payload area either.
-pub fn may_have_prepared_definitions() -> bool {
-    preloaded() && view(AREA.load(Relaxed)).may_have_prepared_definitions()
-}
-
 /// Attaches this backend to the payload area, for its whole life.
 #[cold]
 #[inline(never)]
@@ -248,24 +206,27 @@ fn attach() {
     unsafe {
         let place: *mut c_void = BLOCK.load(Relaxed).add(layout().arena_offset).cast();
         let caller = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
-        let area = pg_sys::dsa_attach_in_place(place, std::ptr::null_mut());
+        let area = kept!(pg_sys::dsa_attach_in_place(place, std::ptr::null_mut()));
         pg_sys::MemoryContextSwitchTo(caller);
-        pg_sys::dsa_pin_mapping(area);
-        pg_sys::on_shmem_exit(Some(release_area), pg_sys::Datum::from(place));
+        kept!(pg_sys::dsa_pin_mapping(area));
+        kept!(pg_sys::on_shmem_exit(Some(release_area), pg_sys::Datum::from(place)));
         AREA.store(area, Relaxed);
         view(area).take_seat();
     }
 }
 
 /// Gives back what this backend still holds, adds what it has gathered to the entries, and gives back its reference to the payload area.
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn release_area(_code: i32, place: pg_sys::Datum) {
-    // SAFETY: the backend is ending, and has aborted its transaction before (ShutdownPostgres, which is called before those of this kind).
-    unsafe { context_callbacks::call_ours() };
-    view(AREA.load(Relaxed)).gather_own_uses();
-    view(AREA.load(Relaxed)).add_own_statements(backend::now());
-    // SAFETY: registered with the place of the area; runs once, at the backend's exit.
-    unsafe { pg_sys::dsa_release_in_place(place.cast_mut_ptr()) };
+    let body = || {
+        // SAFETY: the backend is ending, and has aborted its transaction before (ShutdownPostgres, which is called before those of this kind).
+        unsafe { context_callbacks::call_ours() };
+        view(AREA.load(Relaxed)).gather_own_uses();
+        view(AREA.load(Relaxed)).add_own_statements(backend::now());
+        // SAFETY: registered with the place of the area; runs once, at the backend's exit.
+        unsafe { kept!(pg_sys::dsa_release_in_place(place.cast_mut_ptr())) };
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }
 
 /// The lock tranche, seen as the locks that `core` asks for.
@@ -280,9 +241,9 @@ impl PartitionLocks {
         // release is reached.
         unsafe {
             let lock = &raw mut (*self.first.add(index)).lock;
-            pg_sys::LWLockAcquire(lock, mode);
+            kept!(pg_sys::LWLockAcquire(lock, mode));
             let result = f();
-            pg_sys::LWLockRelease(lock);
+            kept!(pg_sys::LWLockRelease(lock));
             result
         }
     }
@@ -320,13 +281,13 @@ impl Arena for SharedArena {
             flags |= pg_sys::DSA_ALLOC_HUGE as i32;
         }
         // SAFETY: this backend is attached. With NO_OOM a full area gives a null pointer.
-        let pointer = unsafe { pg_sys::dsa_allocate_extended(self.area, bytes, flags) };
+        let pointer = unsafe { kept!(pg_sys::dsa_allocate_extended(self.area, bytes, flags)) };
         (pointer != 0).then_some(ArenaPtr(pointer))
     }
 
     unsafe fn free(&self, pointer: ArenaPtr) {
         // SAFETY: the caller passes what `allocate` returned, once.
-        unsafe { pg_sys::dsa_free(self.area, pointer.0) };
+        unsafe { kept!(pg_sys::dsa_free(self.area, pointer.0)) };
     }
 
     fn address(&self, pointer: ArenaPtr) -> *mut u8 {

@@ -66,7 +66,7 @@ pub use replay::{
     CatalogChange, Change, ChangeKind, Full, LatelyNoted, Marks, RelationFile, ReplayFault, ReplayState,
     ReplayedChanges, Touched,
 };
-pub use result_digest::{Cut, Difference, Digest};
+pub use result_digest::Digest;
 pub use room::{OutOfMemory, Room, RoomyVec};
 pub use shown::{LONGEST_SHOWN, shown, shown_list};
 pub use sql_text::hint::{Hint, hint, unclear_hint};

@@ -12,6 +12,7 @@ use crate::arrow::encode::{BLOCK_ROWS, Encoder};
 use crate::invalidation::own_writes;
 use crate::lookup::admission::Watch;
 use crate::lookup::{Guarantees, Miss, have_changed, staleness};
+use crate::pg::backend;
 use crate::pg::row::Row;
 use crate::pg::tee::RowSink;
 use crate::query::hashes::FactsHash;
@@ -206,8 +207,7 @@ impl ResultFill {
             }
             staleness::check_stored_late(&store, miss.key, *known_good, *catalogs)?;
         }
-        // SAFETY: reads the clock and a plain global of the backend.
-        let (now, database) = unsafe { (pg_sys::GetCurrentTimestamp(), pg_sys::MyDatabaseId.to_u32()) };
+        let (now, database) = (backend::now(), backend::database());
         let mut fill = match self.batches.fill.take() {
             Some(fill) => fill,
             None => self.batches.begin(&store, now)?,
@@ -309,8 +309,7 @@ impl Batches {
             return Err(Reason::TooLarge);
         }
         let store = shmem::store().ok_or(Reason::NoRoom)?;
-        // SAFETY: reads the clock.
-        let now = unsafe { pg_sys::GetCurrentTimestamp() };
+        let now = backend::now();
         if self.fill.is_none() {
             self.fill = Some(self.begin(&store, now)?);
         }

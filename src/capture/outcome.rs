@@ -69,7 +69,9 @@ pub fn remember_part(miss: &Miss, elapsed: Duration) {
 /// would leave the pin behind.
 pub fn note_stored(miss: &Miss) {
     miss.lead.end(Ending::Open);
-    shmem::with_claims(|claims| claims.note_stored(miss.key));
+    if let Some(store) = shmem::store_without_area() {
+        store.claims().note_stored(miss.key);
+    }
     if let Some(missed) = &miss.statement {
         decision_log::note_late(miss.status(None), missed.query_id);
     }

@@ -31,8 +31,8 @@ pub fn keep_rows(query: QueryDesc<'_>) -> *mut pg_sys::Tuplestorestate {
     // SAFETY: the context is that of the query. Tuplestore and receiver live in it, as long as the query.
     unsafe {
         let caller = pg_sys::MemoryContextSwitchTo(context);
-        let tuples = pg_sys::tuplestore_begin_heap(false, false, pg_sys::work_mem);
-        let receiver = pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore);
+        let tuples = kept!(pg_sys::tuplestore_begin_heap(false, false, pg_sys::work_mem));
+        let receiver = kept!(pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore));
         tuplestore::receive_into_tuplestore(receiver, tuples, context);
         pg_sys::MemoryContextSwitchTo(caller);
         query.set_receiver(receiver);
@@ -44,7 +44,7 @@ pub fn keep_rows(query: QueryDesc<'_>) -> *mut pg_sys::Tuplestorestate {
 pub fn free_rows(tuples: *mut pg_sys::Tuplestorestate) {
     if !tuples.is_null() {
         // SAFETY: made by `keep_rows` for this query, whose context is still there at its end; nobody finds them after this.
-        unsafe { pg_sys::tuplestore_end(tuples) };
+        unsafe { kept!(pg_sys::tuplestore_end(tuples)) };
     }
 }
 
@@ -65,10 +65,10 @@ impl Replay {
         // SAFETY: the query is under way: it has a context, in which the slot lives, and a descriptor of its rows.
         let slot = unsafe {
             let caller = pg_sys::MemoryContextSwitchTo(query.memory().unwrap_or(pg_sys::CurrentMemoryContext));
-            let slot = pg_sys::MakeSingleTupleTableSlot(
+            let slot = kept!(pg_sys::MakeSingleTupleTableSlot(
                 query.row_type().map_or(std::ptr::null_mut(), RowType::as_ptr),
                 operations,
-            );
+            ));
             pg_sys::MemoryContextSwitchTo(caller);
             slot
         };
@@ -81,13 +81,13 @@ impl Replay {
         // with one value per column of the entry.
         let filled = unsafe {
             match self.origin {
-                Origin::Tuples(tuples) => pg_sys::tuplestore_gettupleslot(tuples, true, false, self.slot),
+                Origin::Tuples(tuples) => kept!(pg_sys::tuplestore_gettupleslot(tuples, true, false, self.slot)),
                 Origin::Entry(hold) => {
                     pg_sys::ExecClearTuple(self.slot);
                     let (values, nulls) = slot_values(self.slot);
                     let filled = (*hold).rows().is_some_and(|rows| or_raise(rows.next(values, nulls)));
                     if filled {
-                        pg_sys::ExecStoreVirtualTuple(self.slot);
+                        kept!(pg_sys::ExecStoreVirtualTuple(self.slot));
                     }
                     filled
                 }

@@ -10,7 +10,7 @@ use super::replay::{self, Replay};
 use super::running::{self, Running};
 use super::unread;
 use crate::lookup::{observation, portal};
-use crate::pg::error_passing::{direct, edge};
+use crate::pg::error_passing::edge;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::row_type::RowType;
 use crate::serve::{tap_has_ended, tapped};
@@ -139,7 +139,7 @@ pub fn after_run(pass: Pass<'_>) {
             } else if pass.is_at_end()
                 && let Some(tee) = comparison.take()
             {
-                tee.sink.finish(pass.query);
+                tee.sink.finish();
             }
         }
     }

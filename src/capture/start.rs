@@ -1,8 +1,6 @@
 //! The start of a query that concerns the cache. What `lookup` has decided is kept while the server starts the query, and begins when
 //! the query has started. State of this backend.
 
-use std::panic::AssertUnwindSafe;
-
 use arrow_cache_core::{OutOfMemory, Reason};
 
 use super::fill::ResultFill;
@@ -10,10 +8,11 @@ use super::miss_run::{MissRun, Stage};
 use super::outcome;
 use super::running::{self, Running};
 use crate::arrow::column::{self, Column, Records};
-use crate::error::none_if_out_of_memory;
+use crate::error::is_about_memory;
 use crate::lookup::{self, Miss, Task};
 use crate::pg::attention::{Attended, Matter};
 use crate::pg::backend_local::Local;
+use crate::pg::error_passing::unless;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tee::Tee;
 use crate::serve::tapped;
@@ -91,7 +90,7 @@ fn store(query: QueryDesc<'_>, miss: Box<Miss>, scrolls: bool) {
 fn tee(query: QueryDesc<'_>, fill: Result<ResultFill, OutOfMemory>) -> Result<Box<Tee<ResultFill>>, Reason> {
     let fill = fill?;
     // SAFETY: the query has been started; `running` drops the tee when the query ends.
-    let tee = none_if_out_of_memory(AssertUnwindSafe(|| unsafe { Tee::new(query, fill) }));
+    let tee = unless(is_about_memory, || unsafe { Tee::new(query, fill) });
     tee.map(Box::new).ok_or(Reason::OutOfMemory)
 }
 

@@ -12,7 +12,6 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use crate::lookup::Miss;
 use crate::pg::compat::tree::walkers::planstate_tree_walker;
-use crate::pg::error_passing::{direct, guarded};
 use crate::pg::lists::oids;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::{Tree, children};
@@ -36,7 +35,8 @@ pub fn leave_out(miss: &mut Miss, query: QueryDesc<'_>) {
     // SAFETY: the state of a query that runs, and a context that outlives the walk. No frame of it has a destructor pending.
     unsafe {
         note_node(query.plan_state(), &mut read);
-        guarded!(planstate_tree_walker(query.plan_state(), Some(visit), (&raw mut read).cast()));
+        let context = (&raw mut read).cast();
+        kept!(planstate_tree_walker(query.plan_state(), Some(visit), context));
     }
     if !read.complete {
         return;

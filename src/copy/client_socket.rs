@@ -9,6 +9,7 @@ use std::ffi::{c_char, c_int};
 
 use pgrx::pg_sys;
 
+use crate::pg::backend;
 use crate::pg::server::{FeBeWaitSet, PqCommMethods};
 
 /// Place of the client's socket in `FeBeWaitSet` (libpq/libpq.h, FeBeWaitSetSocketPos).
@@ -20,7 +21,7 @@ macro_rules! call {
         // SAFETY: the server has set its methods up before the first statement; the arguments are as the method asks.
         unsafe {
             let method = (*PqCommMethods).$method;
-            crate::pg::error_passing::guarded!(method($($argument),*))
+            kept!(method($($argument),*))
         }
     }};
 }
@@ -31,7 +32,7 @@ pub fn send(bytes: &[u8]) {
     loop {
         // A failure here is noted as an interrupt.
         call!(flush_if_writable());
-        pgrx::check_for_interrupts!();
+        backend::accept_interrupts();
         if !call!(is_send_pending()) {
             return;
         }
@@ -43,14 +44,20 @@ pub fn send(bytes: &[u8]) {
 fn wait() {
     // SAFETY: the wait set of the connection is there as long as the connection; there is room for one event.
     unsafe {
-        pg_sys::ModifyWaitEvent(FeBeWaitSet, SOCKET, pg_sys::WL_SOCKET_WRITEABLE, std::ptr::null_mut());
+        kept!(pg_sys::ModifyWaitEvent(FeBeWaitSet, SOCKET, pg_sys::WL_SOCKET_WRITEABLE, std::ptr::null_mut()));
         let mut event = pg_sys::WaitEvent::default();
-        pg_sys::WaitEventSetWait(FeBeWaitSet, -1, &raw mut event, 1, pg_sys::WaitEventClient::WAIT_EVENT_CLIENT_WRITE);
+        kept!(pg_sys::WaitEventSetWait(
+            FeBeWaitSet,
+            -1,
+            &raw mut event,
+            1,
+            pg_sys::WaitEventClient::WAIT_EVENT_CLIENT_WRITE
+        ));
         if event.events & pg_sys::WL_POSTMASTER_DEATH != 0 {
-            pg_sys::proc_exit(1);
+            kept!(pg_sys::proc_exit(1));
         }
         if event.events & pg_sys::WL_LATCH_SET != 0 {
-            pg_sys::ResetLatch(pg_sys::MyLatch);
+            kept!(pg_sys::ResetLatch(pg_sys::MyLatch));
         }
         if pg_sys::ProcDiePending != 0 {
             // As the server does in its own writes: a client that does not read cannot keep the process from ending.

@@ -62,8 +62,8 @@ impl Output for ToClient {
         self.rows += rows as i64;
         // SAFETY: writes to this backend's own place among the statistics.
         unsafe {
-            pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_COPY_BYTES_PROCESSED as i32, self.bytes);
-            pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_COPY_TUPLES_PROCESSED as i32, self.rows);
+            kept!(pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_COPY_BYTES_PROCESSED as i32, self.bytes));
+            kept!(pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_COPY_TUPLES_PROCESSED as i32, self.rows));
         }
     }
 

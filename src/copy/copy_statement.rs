@@ -36,7 +36,7 @@ pub fn parse(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<ArrowCopy> {
         return None;
     }
     if formats.count() > 1 {
-        CacheError::BadOption { error: OptionError::Repeated { option: "format".into() } }.raise();
+        CacheError::bad_option(OptionError::Repeated { option: "format".into() }).raise();
     }
     check_direction(statement.get());
     let options = export::from_words(options, "format");
@@ -54,8 +54,8 @@ pub fn parse(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<ArrowCopy> {
     }
     // SAFETY: copies of plain structs into memory of their size, which lives as long as the statement's portal.
     let plan = unsafe {
-        let replaced = pg_sys::palloc0(std::mem::size_of::<pg_sys::PlannedStmt>()).cast::<pg_sys::PlannedStmt>();
-        let utility = pg_sys::palloc0(std::mem::size_of::<pg_sys::CopyStmt>()).cast::<pg_sys::CopyStmt>();
+        let replaced = kept!(pg_sys::palloc0(std::mem::size_of::<pg_sys::PlannedStmt>())).cast::<pg_sys::PlannedStmt>();
+        let utility = kept!(pg_sys::palloc0(std::mem::size_of::<pg_sys::CopyStmt>())).cast::<pg_sys::CopyStmt>();
         utility.write(copy);
         replaced.copy_from_nonoverlapping(plan.as_ptr(), 1);
         (*replaced).utilityStmt = utility.cast();
@@ -78,7 +78,7 @@ fn is_arrow(option: Tree<'_, pg_sys::DefElem>) -> bool {
 }
 
 fn check_direction(statement: &pg_sys::CopyStmt) {
-    let refuse = |problem, hint| CacheError::UnsupportedCopy { problem, hint }.raise();
+    let refuse = |problem, hint| CacheError::unsupported_copy(problem, hint).raise();
     if statement.is_from {
         refuse("COPY FROM cannot read the format \"arrow\"", "The format is for COPY ... TO STDOUT.");
     }
@@ -97,7 +97,7 @@ fn check_direction(statement: &pg_sys::CopyStmt) {
 /// Raises unless the query is a SELECT.
 fn check_query(query: Tree<'_, pg_sys::Node>) {
     if query.tag() != NodeTag::T_SelectStmt {
-        CacheError::NotOneSelect { found: export::command_name(query) }.raise();
+        CacheError::not_one_select(export::command_name(query)).raise();
     }
 }
 
@@ -111,7 +111,7 @@ fn table_query(statement: Tree<'_, pg_sys::CopyStmt>) -> Option<CString> {
     // SAFETY: a COPY without a query names a relation. The relation is read while it is open, and its names are C strings. The lock that the
     // server would take stays until the end of the transaction.
     unsafe {
-        let relation = pg_sys::table_openrv(statement.relation, pg_sys::AccessShareLock as _);
+        let relation = kept!(pg_sys::table_openrv(statement.relation, pg_sys::AccessShareLock as _));
         // A copy: the catalog searches below may have the server read the description again, in its place.
         let class = *(*relation).rd_rel;
         let is_copied = match class.relkind as u8 {
@@ -122,16 +122,16 @@ fn table_query(statement: Tree<'_, pg_sys::CopyStmt>) -> Option<CString> {
         let query = is_copied.then(|| {
             let row_type = RowType::of((*relation).rd_att);
             let _headroom = or_raise(headroom(row_type.len() * BYTES_OF_NAME));
-            let numbers = pg_sys::CopyGetAttnums(row_type.as_ptr(), relation, statement.attlist);
+            let numbers = kept!(pg_sys::CopyGetAttnums(row_type.as_ptr(), relation, statement.attlist));
             let columns: Vec<Vec<u8>> = integers(numbers)
                 .filter_map(|number| row_type.attribute(number as usize - 1))
                 .map(|attribute| quoted(CStr::from_ptr(attribute.attname.data.as_ptr())))
                 .collect();
-            let schema = quoted(CStr::from_ptr(pg_sys::get_namespace_name(class.relnamespace)));
+            let schema = quoted(CStr::from_ptr(kept!(pg_sys::get_namespace_name(class.relnamespace))));
             let table = quoted(CStr::from_ptr(class.relname.data.as_ptr()));
             [b"SELECT ", &*columns.join(&b", "[..]), b" FROM ONLY ", &*schema, b".", &*table].concat()
         });
-        pg_sys::table_close(relation, pg_sys::NoLock as _);
+        kept!(pg_sys::table_close(relation, pg_sys::NoLock as _));
         query.and_then(|query| CString::new(query).ok())
     }
 }
@@ -139,13 +139,13 @@ fn table_query(statement: Tree<'_, pg_sys::CopyStmt>) -> Option<CString> {
 /// A name as it is written in SQL, in the encoding of the database.
 fn quoted(name: &CStr) -> Vec<u8> {
     // SAFETY: the server returns its argument or a palloc'd, NUL-terminated copy.
-    unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) }.to_bytes().to_vec()
+    unsafe { CStr::from_ptr(kept!(pg_sys::quote_identifier(name.as_ptr()))) }.to_bytes().to_vec()
 }
 
 /// The raw statement of a text that is one SELECT.
 fn parsed(text: &CStr) -> *mut pg_sys::Node {
     match export::parse_one(text) {
         Ok(raw) => raw.stmt,
-        Err(found) => CacheError::NotOneSelect { found: format!("{found} statements") }.raise(),
+        Err(found) => CacheError::not_one_select(format!("{found} statements")).raise(),
     }
 }

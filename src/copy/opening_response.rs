@@ -8,7 +8,6 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_char, c_int};
 
 use crate::pg::backend_local::Local;
-use crate::pg::error_passing::direct;
 use crate::pg::server::{CommMethods, PqCommMethods};
 
 /// CopyOutResponse (the protocol's message formats).

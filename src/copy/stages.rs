@@ -59,7 +59,7 @@ pub fn claims(query: QueryDesc<'_>) -> bool {
 pub fn before_start(query: QueryDesc<'_>) {
     let Some(Stage::Announced { options, text, .. }) = CURRENT.take() else { return };
     if query.plan().hasModifyingCTE {
-        CacheError::NotOneSelect { found: "a WITH clause that changes data".into() }.raise();
+        CacheError::not_one_select("a WITH clause that changes data").raise();
     }
     let decision = export::decide(&shmem::required(), query, text.as_deref(), false);
     CURRENT.replace(Some(Stage::Decided { query: query.address(), options, decision }));

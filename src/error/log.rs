@@ -1,16 +1,15 @@
 //! Lines in the server's log that are no errors of a user.
 
-use arrow_cache_core::Difference;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
 /// Warns, in the log and to the client, that a stored result of `stored` rows differs from what executing returned (`executed` rows).
-pub fn warn_of_difference(query_id: i64, difference: Difference, stored: u64, executed: u64) {
+pub fn warn_of_difference(query_id: i64, stored: u64, executed: u64) {
     let message = format!("the cached result of query {query_id} differs from executing it");
-    let detail = match difference {
-        Difference::RowCount => format!("The cache held {stored} rows, executing gave {executed}."),
-        Difference::Values => format!("The number of rows is {executed} in both; their values differ."),
-        Difference::Order => format!("Both hold the same {executed} rows, but the sort keys in another order."),
+    let detail = if stored == executed {
+        format!("The number of rows is {executed} in both; their values differ.")
+    } else {
+        format!("The cache held {stored} rows, executing gave {executed}.")
     };
     ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, message, "pg_arrow_cache")
         .set_detail(detail)

@@ -4,16 +4,15 @@
 //! name, or from a server that was started with bad settings or by pg_upgrade without the library. Nothing is kept.
 
 mod backtraces;
-mod caught;
-mod cause;
 mod log;
 mod messages;
 mod raise;
+mod sqlstates;
 
 pub use backtraces::keep_stacks_private;
-pub use caught::{Raised, caught, is_about_a_value, is_about_memory, none_if_out_of_memory, refuses_prepared};
-pub use cause::CacheError;
 pub use log::{
     log, log_lost_client, notice_unclear_hint, notice_undecided_check, warn_of_difference, warn_of_useless_trust,
 };
+pub use messages::CacheError;
 pub use raise::{fail_startup, or_raise};
+pub use sqlstates::{is_about_a_value, is_about_memory, is_cancel, refuses_prepared};

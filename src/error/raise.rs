@@ -4,12 +4,11 @@ use arrow_cache_core::{LONGEST_SHOWN, OutOfMemory};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, pg_sys};
 
-use super::cause::CacheError;
-use super::messages::Report;
+use super::messages::CacheError;
 
 /// The value; raises if there was no memory for it.
 pub fn or_raise<T>(wanted: Result<T, OutOfMemory>) -> T {
-    wanted.unwrap_or_else(|OutOfMemory| CacheError::OutOfMemory.raise())
+    wanted.unwrap_or_else(|OutOfMemory| CacheError::out_of_memory().raise())
 }
 
 impl CacheError {
@@ -19,15 +18,14 @@ impl CacheError {
         unreachable!("an ERROR report returned")
     }
 
-    fn send(&self, level: PgLogLevel) {
-        let Report { code, message, hint } = self.report();
-        let (message, hint) = (printable(message), printable(hint));
-        ErrorReport::new(code, message, "pg_arrow_cache").set_hint(hint).report(level);
+    fn send(self, level: PgLogLevel) {
+        let (message, hint) = (printable(self.message), printable(self.hint));
+        ErrorReport::new(self.code, message, "pg_arrow_cache").set_hint(hint).report(level);
     }
 }
 
 /// Stops the server's start with the error, so that nobody overlooks that the cache cannot be set up.
-pub fn fail_startup(error: &CacheError) -> ! {
+pub fn fail_startup(error: CacheError) -> ! {
     error.send(PgLogLevel::FATAL);
     unreachable!("a FATAL report returned")
 }

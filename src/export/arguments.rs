@@ -25,7 +25,7 @@ pub fn text(call: FunctionCall<'_>) -> Option<CString> {
     call.argument(0).map(|value| {
         // SAFETY: the first argument of each of these functions is a text.
         let bytes = unsafe {
-            let flat = pg_sys::pg_detoast_datum_packed(value.datum().cast_mut_ptr());
+            let flat = kept!(pg_sys::pg_detoast_datum_packed(value.datum().cast_mut_ptr()));
             pgrx::varlena_to_byte_slice(flat)
         };
         let mut text = or_raise(Vec::with_room(bytes.len() + 1));
@@ -39,7 +39,7 @@ pub fn json(call: FunctionCall<'_>, index: usize) -> Option<String> {
     call.argument(index).map(|value| {
         // SAFETY: the functions that have such an argument declare it as jsonb; output functions give C strings.
         let text = unsafe {
-            CStr::from_ptr(pg_sys::OidOutputFunctionCall(pg_sys::Oid::from(pg_sys::F_JSONB_OUT), value.datum()))
+            CStr::from_ptr(kept!(pg_sys::OidOutputFunctionCall(pg_sys::Oid::from(pg_sys::F_JSONB_OUT), value.datum())))
         };
         encoding::to_string(text)
     })
@@ -49,14 +49,14 @@ pub fn json(call: FunctionCall<'_>, index: usize) -> Option<String> {
 pub fn parameters<'c>(call: FunctionCall<'c>) -> Vec<Argument<'c>> {
     let count = call.count();
     // SAFETY: a catalog search, also below a domain; an unknown OID is no array.
-    let is_array = |type_oid| unsafe { pg_sys::get_base_element_type(type_oid) != pg_sys::InvalidOid };
+    let is_array = |type_oid| unsafe { kept!(pg_sys::get_base_element_type(type_oid)) != pg_sys::InvalidOid };
     if count > 1 && call.is_variadic() && is_array(call.argument_type(1)) {
         return call.argument(1).map(elements).unwrap_or_default();
     }
     let argument = |index| {
         let type_oid = call.argument_type(index);
         if type_oid == pg_sys::InvalidOid {
-            CacheError::UntypedParameter { number: index }.raise();
+            CacheError::untyped_parameter(index).raise();
         }
         Argument { type_oid, value: call.argument(index) }
     };

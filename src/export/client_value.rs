@@ -4,15 +4,14 @@
 //! While such a statement runs, a receiver of ours stands before the server's own. It sends a value that is a `StreamValue`, and hands every
 //! other row on. It lies on the frame of the run, and is plain data: an error may jump over it.
 
-use std::ffi::c_int;
-
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::stream_value::StreamValue;
-use crate::pg::error_passing::{direct, edge, with_cleanup};
+use crate::pg::client;
+use crate::pg::error_passing::{edge, with_cleanup};
+use crate::pg::log_line;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::{child, children};
-use crate::pg::{client, server};
 use crate::serve::ClientFormats;
 
 /// A receiver as the server knows it, with the one that was there before.
@@ -98,16 +97,14 @@ unsafe extern "C-unwind" fn receive(slot: *mut pg_sys::TupleTableSlot, receiver:
     // SAFETY: as in `startup`; the slot holds a row of one column, a bytea, until the executor asks for the next one.
     unsafe {
         if (*slot).tts_nvalid < 1 {
-            direct!(server::slot_getsomeattrs_int(slot, 1));
+            direct!(pg_sys::slot_getsomeattrs_int(slot, 1));
         }
         let value = if *(*slot).tts_isnull { None } else { StreamValue::of(*(*slot).tts_values) };
         if let Some(value) = value.filter(|value| value.length() >= LARGE) {
             let head = head_of_row(value.length());
             let head = head.as_slice();
             client::send_pieces(|| std::iter::once(head).chain(value.pieces()));
-            if server::message_level_is_interesting(pg_sys::DEBUG2 as c_int) {
-                edge(|| pgrx::debug2!("a value went to the client in pieces"));
-            }
+            edge(|| log_line::debug(|| "a value went to the client in pieces".into()));
             return true;
         }
         let inner = (*receiver.cast::<ValueReceiver>()).inner;

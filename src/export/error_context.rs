@@ -4,7 +4,6 @@ use std::ffi::{CStr, c_char, c_void};
 
 use pgrx::pg_sys;
 
-use crate::pg::error_passing::direct;
 use crate::pg::server;
 
 /// Runs code whose errors and messages come from the query in `text`. As with a query in a procedural language, their position
@@ -38,13 +37,13 @@ unsafe extern "C-unwind" fn tell_where(text: *mut c_void) {
     // SAFETY: called while a report is made, with the text that was given. All that can be raised here is a lack of memory; no destructor is
     // pending.
     unsafe {
-        let position = direct!(server::geterrposition());
+        let position = direct!(pg_sys::geterrposition());
         if position > 0 {
-            direct!(server::errposition(0));
-            direct!(server::internalerrposition(position));
-            direct!(server::internalerrquery(text));
+            direct!(pg_sys::errposition(0));
+            direct!(pg_sys::internalerrposition(position));
+            direct!(pg_sys::internalerrquery(text));
         } else {
-            direct!(server::set_errcontext_domain(std::ptr::null()));
+            direct!(pg_sys::set_errcontext_domain(std::ptr::null()));
             direct!(server::errcontext_msg(c"SQL statement \"%s\"".as_ptr(), text));
         }
     }

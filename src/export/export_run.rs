@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
 use arrow_cache_core::ExportOptions;
-use pgrx::{PgMemoryContexts, pg_sys};
+use pgrx::pg_sys;
 
 use super::decision::{Answer, Decision};
 use super::ipc_stream::{Output, Stream};
@@ -20,6 +20,7 @@ use crate::arrow::encode::Encoder;
 use crate::capture::{self, ExportFill};
 use crate::error::{CacheError, or_raise};
 use crate::lookup::Task;
+use crate::pg::memory_context::leak;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tee::Tee;
 use crate::serve;
@@ -70,7 +71,7 @@ impl<O: Output> Export<O> {
             .ok()
             .filter(|columns| decision.answer.columns() == Some(columns.as_slice()))
             .map_or_else(|| column::columns_of(row_type, Records::Local), Ok)
-            .unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
+            .unwrap_or_else(|reason| CacheError::undeliverable(reason).raise());
         let _headroom = or_raise(headroom_for(&columns));
         let run_plan = |aside| {
             let stream = Stream::new(row_type, &columns, options);
@@ -108,7 +109,7 @@ impl<O: Output> Export<O> {
         unsafe {
             let query = QueryDesc::of_hook(query.as_ptr());
             let export = Self { query, source, done: false, begun: false };
-            PgMemoryContexts::For(memory).leak_and_drop_on_delete(export)
+            leak(memory, export)
         }
     }
 

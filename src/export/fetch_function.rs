@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
-use pgrx::iter::SetOfIterator;
 use pgrx::pg_sys;
 
 use super::ipc_stream::{END_OF_STREAM, Output};
@@ -11,18 +10,19 @@ use super::paused_export::PausedExport;
 use super::{arguments, options};
 use crate::error::or_raise;
 use crate::pg::function_call::FunctionCall;
+use crate::pg::returned::Set;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 
 /// Runs a query and returns its result as an Arrow IPC stream in slices: joined in order, they are the stream.
-fn fetch(call: FunctionCall<'_>) -> SetOfIterator<'static, Vec<u8>> {
+fn fetch(call: FunctionCall<'_>) -> Set<Vec<u8>> {
     let (text, options) = (arguments::text(call), options::from_json(arguments::json(call, 1)));
     let output = SlicedStream { size: options.chunk_bytes, ..SlicedStream::default() };
     let mut export = PausedExport::start(call, &text.unwrap_or_default(), &options, output);
-    SetOfIterator::new(std::iter::from_fn(move || export.next(|slices| slices.ready.pop_front())))
+    Set::new(std::iter::from_fn(move || export.next(|slices| slices.ready.pop_front())))
 }
 
-sql_function!(fetch, Signature::set(&[pg_sys::TEXTOID, pg_sys::JSONBOID], pg_sys::BYTEAOID), "arrow_cache_fetch");
+sql_function!(fetch, Signature::of(&[pg_sys::TEXTOID, pg_sys::JSONBOID]), "arrow_cache_fetch");
 
 /// A stream that is cut into slices of one size.
 #[derive(Default)]

@@ -10,10 +10,9 @@ use super::error_context::within;
 use super::one_select::{self, OwnQuery, command_name, node_of};
 use super::parameters::Parameters;
 use crate::error::CacheError;
-use crate::pg::error_passing::kept;
+use crate::pg::compat;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
-use crate::pg::{compat, server};
 use crate::session::StartingExport;
 
 /// How an export function runs its query.
@@ -31,7 +30,11 @@ pub enum Pace {
 pub fn under_callers_snapshot<R>(code: impl FnOnce() -> R) -> R {
     // SAFETY: a transaction has one of the two snapshots.
     let snapshot = unsafe {
-        if pg_sys::ActiveSnapshotSet() { pg_sys::GetActiveSnapshot() } else { pg_sys::GetTransactionSnapshot() }
+        if kept!(pg_sys::ActiveSnapshotSet()) {
+            kept!(pg_sys::GetActiveSnapshot())
+        } else {
+            kept!(pg_sys::GetTransactionSnapshot())
+        }
     };
     under_snapshot(snapshot, code)
 }
@@ -39,9 +42,9 @@ pub fn under_callers_snapshot<R>(code: impl FnOnce() -> R) -> R {
 fn under_snapshot<R>(snapshot: pg_sys::Snapshot, code: impl FnOnce() -> R) -> R {
     // SAFETY: the snapshot is active or registered, and stays so meanwhile. What is pushed is popped.
     unsafe {
-        pg_sys::PushActiveSnapshot(snapshot);
+        kept!(pg_sys::PushActiveSnapshot(snapshot));
         let result = code();
-        pg_sys::PopActiveSnapshot();
+        kept!(pg_sys::PopActiveSnapshot());
         result
     }
 }
@@ -64,16 +67,16 @@ impl<'q> InnerQuery<'q> {
         let (instrument, no_environment) = (0, std::ptr::null_mut());
         // SAFETY: a snapshot is active; the plan, the text and the parameters live as long as the query, whose descriptor is new.
         let desc = unsafe {
-            QueryDesc::of_hook(pg_sys::CreateQueryDesc(
+            QueryDesc::of_hook(kept!(pg_sys::CreateQueryDesc(
                 plan.as_ptr(),
                 text.as_ptr(),
-                pg_sys::GetActiveSnapshot(),
+                kept!(pg_sys::GetActiveSnapshot()),
                 std::ptr::null_mut(),
                 pg_sys::None_Receiver,
                 parameters.as_ptr(),
                 no_environment,
                 instrument,
-            ))
+            )))
         };
         Self { desc, text }
     }
@@ -93,7 +96,7 @@ impl<'q> InnerQuery<'q> {
         let (desc, flags) = (self.desc.as_ptr(), flags as i32);
         let _counted = StartingExport::enter();
         // SAFETY: the query is ours, and not started.
-        unsafe { kept!(server::ExecutorStart(desc, flags)) };
+        unsafe { kept!(pg_sys::ExecutorStart(desc, flags)) };
     }
 
     /// Runs it, once it is started, for `count` rows (0: all). `once` tells that it will not be run again, so that parallel workers may be
@@ -114,21 +117,21 @@ impl<'q> InnerQuery<'q> {
         let desc = self.desc.as_ptr();
         assert!(self.desc.is_started(), "a query is started before it ends");
         // SAFETY: the query is ours, and started.
-        unsafe { kept!(server::ExecutorFinish(desc)) };
+        unsafe { kept!(pg_sys::ExecutorFinish(desc)) };
         self.end();
     }
 
     fn end(&self) {
         let desc = self.desc.as_ptr();
         // SAFETY: the query is ours, and started.
-        unsafe { kept!(server::ExecutorEnd(desc)) };
+        unsafe { kept!(pg_sys::ExecutorEnd(desc)) };
     }
 
     /// Frees it, once it has ended or when it was never started.
     pub fn free(self) {
         assert!(!self.desc.is_started(), "a query ends before it is freed");
         // SAFETY: the query is ours, has ended or was never started, and is used no more.
-        unsafe { pg_sys::FreeQueryDesc(self.desc.as_ptr()) };
+        unsafe { kept!(pg_sys::FreeQueryDesc(self.desc.as_ptr())) };
     }
 }
 
@@ -147,12 +150,12 @@ pub fn plan<'q>(
     arguments: &[Argument<'q>],
     pace: Pace,
 ) -> (Tree<'q, pg_sys::PlannedStmt>, Parameters<'q>) {
-    let refuse = |found: String| -> ! { CacheError::NotOneSelect { found }.raise() };
+    let refuse = |found: String| -> ! { CacheError::not_one_select(found).raise() };
     let raw = one_select::parse_one(text).unwrap_or_else(|found| refuse(format!("{found} statements")));
     let (query, types) = OwnQuery::analyze(raw, text, arguments.iter().map(|argument| argument.type_oid));
     let given = arguments.len();
     if types.len() > given {
-        CacheError::MissingParameter { number: given as i32 + 1, given }.raise();
+        CacheError::missing_parameter(given as i32 + 1, given).raise();
     }
     let parameters = Parameters::bind(arguments, &types);
     if let Some(found) = not_a_select(node_of(raw), &query) {

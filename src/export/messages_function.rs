@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
-use pgrx::iter::TableIterator;
 use pgrx::pg_sys;
 
 use super::ipc_stream::Output;
@@ -11,6 +10,7 @@ use super::paused_export::PausedExport;
 use super::{arguments, options};
 use crate::error::or_raise;
 use crate::pg::function_call::FunctionCall;
+use crate::pg::returned::Set;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 
@@ -18,21 +18,14 @@ use crate::pg::sql_function::sql_function;
 type Message = (bool, i64, Vec<u8>);
 
 /// Runs a query and returns its result as Arrow IPC messages: the schema, then the batches.
-fn messages(call: FunctionCall<'_>) -> TableIterator<'static, (i32, bool, i64, Vec<u8>)> {
+fn messages(call: FunctionCall<'_>) -> Set<(i32, bool, i64, Vec<u8>)> {
     let (text, options) = (arguments::text(call), options::from_json(arguments::json(call, 1)));
     let mut export = PausedExport::start(call, &text.unwrap_or_default(), &options, Messages::default());
     let all = std::iter::from_fn(move || export.next(|messages| messages.ready.pop_front()));
-    TableIterator::new((1..).zip(all).map(|(number, (header, rows, bytes))| (number, header, rows, bytes)))
+    Set::new((1..).zip(all).map(|(number, (header, rows, bytes))| (number, header, rows, bytes)))
 }
 
-sql_function!(
-    messages,
-    Signature::table(
-        &[pg_sys::TEXTOID, pg_sys::JSONBOID],
-        &[pg_sys::INT4OID, pg_sys::BOOLOID, pg_sys::INT8OID, pg_sys::BYTEAOID]
-    ),
-    "arrow_cache_messages"
-);
+sql_function!(messages, Signature::of(&[pg_sys::TEXTOID, pg_sys::JSONBOID]), "arrow_cache_messages");
 
 /// Messages that wait to be asked for.
 #[derive(Default)]

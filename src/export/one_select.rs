@@ -10,9 +10,7 @@ use pgrx::pg_sys;
 
 use super::parameters::Parameters;
 use crate::error::or_raise;
-use crate::pg::error_passing::kept;
 use crate::pg::lists::nodes;
-use crate::pg::server;
 use crate::pg::tree::{Tree, child};
 use crate::session::PlanningExport;
 
@@ -23,7 +21,7 @@ use crate::session::PlanningExport;
 pub fn parse_one(text: &CStr) -> Result<Tree<'_, pg_sys::RawStmt>, usize> {
     // SAFETY: the parser reads a C string. It returns a list of statements, which nobody else knows of.
     unsafe {
-        let mut statements = nodes::<pg_sys::RawStmt>(kept!(server::pg_parse_query(text.as_ptr())));
+        let mut statements = nodes::<pg_sys::RawStmt>(kept!(pg_sys::pg_parse_query(text.as_ptr())));
         match (statements.len(), statements.next().and_then(|statement| Tree::enter(statement))) {
             (1, Some(statement)) => Ok(statement),
             (found, _) => Err(found),
@@ -40,7 +38,7 @@ pub fn node_of(raw: Tree<'_, pg_sys::RawStmt>) -> Tree<'_, pg_sys::Node> {
 /// What the server calls a statement: `INSERT`, `CREATE TABLE`.
 pub fn command_name(statement: Tree<'_, pg_sys::Node>) -> String {
     // SAFETY: the statement is a valid node; tag names are literals of the server.
-    unsafe { CStr::from_ptr(pg_sys::GetCommandTagName(pg_sys::CreateCommandTag(statement.as_ptr()))) }
+    unsafe { CStr::from_ptr(kept!(pg_sys::GetCommandTagName(kept!(pg_sys::CreateCommandTag(statement.as_ptr()))))) }
         .to_string_lossy()
         .into_owned()
 }
@@ -65,12 +63,12 @@ impl<'t> OwnQuery<'t> {
         // and the parser returns how many it holds in the end. An analyzed query is never null.
         unsafe {
             let size = std::mem::size_of::<pg_sys::Oid>() * given.len().max(1);
-            let mut types: *mut pg_sys::Oid = pg_sys::palloc(size).cast();
+            let mut types: *mut pg_sys::Oid = kept!(pg_sys::palloc(size)).cast();
             for (index, type_oid) in given.enumerate() {
                 *types.add(index) = type_oid;
             }
             let (raw, source, all_types, all) = (raw.as_ptr(), text.as_ptr(), &raw mut types, &raw mut count);
-            let query = kept!(server::parse_analyze_varparams(raw, source, all_types, all, std::ptr::null_mut()));
+            let query = kept!(pg_sys::parse_analyze_varparams(raw, source, all_types, all, std::ptr::null_mut()));
             let types = or_raise(Vec::copy_of(std::slice::from_raw_parts(types, count as usize)));
             (Self { query: NonNull::new_unchecked(query), text, trees: PhantomData }, types)
         }
@@ -97,7 +95,7 @@ impl<'t> OwnQuery<'t> {
     pub fn rewrite(self) -> Self {
         let query = self.as_ptr();
         // SAFETY: the rewriter takes an analyzed query and returns a list of such. A SELECT is rewritten to exactly one.
-        let query = unsafe { nodes::<pg_sys::Query>(kept!(server::QueryRewrite(query))).next().unwrap_or(query) };
+        let query = unsafe { nodes::<pg_sys::Query>(kept!(pg_sys::QueryRewrite(query))).next().unwrap_or(query) };
         Self { query: NonNull::new(query).unwrap_or(self.query), ..self }
     }
 
@@ -115,7 +113,7 @@ impl<'t> OwnQuery<'t> {
             (self.as_ptr(), self.text.as_ptr(), options as i32, parameters.as_ptr());
         let planning = PlanningExport::enter();
         // SAFETY: the query is rewritten, and the text is its own. A plan is never null, and nobody else knows of it.
-        let plan = unsafe { Tree::enter(kept!(server::pg_plan_query(query, text, options, parameters))) };
+        let plan = unsafe { Tree::enter(kept!(pg_sys::pg_plan_query(query, text, options, parameters))) };
         drop(planning);
         let Some(plan) = plan else { unreachable!("no plan") };
         plan

@@ -23,7 +23,7 @@ pub fn from_json(options: Option<String>) -> ExportOptions {
     let Some(text) = options else { return ExportOptions::default() };
     let _headroom = or_raise(headroom(OPTIONS + PER_BYTE * text.len()));
     let Ok(serde_json::Value::Object(members)) = serde_json::from_str(&text) else {
-        CacheError::OptionsNotAnObject.raise();
+        CacheError::options_not_an_object().raise();
     };
     let given: Vec<_> = members
         .into_iter()
@@ -107,5 +107,5 @@ fn text(value: Tree<'_, pg_sys::Node>) -> String {
 }
 
 fn checked(given: &[(String, OptionValue)]) -> ExportOptions {
-    ExportOptions::parse(given).unwrap_or_else(|error| CacheError::BadOption { error }.raise())
+    ExportOptions::parse(given).unwrap_or_else(|error| CacheError::bad_option(error).raise())
 }

@@ -5,8 +5,6 @@ use std::marker::PhantomData;
 use pgrx::pg_sys;
 
 use super::arguments::Argument;
-use crate::pg::error_passing::kept;
-use crate::pg::server;
 
 /// A list of parameters in the current memory context, valid for `'p`.
 #[derive(Clone, Copy)]
@@ -51,7 +49,7 @@ impl<'p> Parameters<'p> {
     fn list(count: usize, parameter: impl Fn(usize) -> pg_sys::ParamExternData) -> Self {
         // SAFETY: the list has room for as many parameters as it is made for.
         unsafe {
-            let list = pg_sys::makeParamList(count as i32);
+            let list = kept!(pg_sys::makeParamList(count as i32));
             let places = (&raw mut (*list).params).cast::<pg_sys::ParamExternData>();
             for index in 0..count {
                 places.add(index).write(parameter(index));
@@ -72,7 +70,7 @@ fn read_as(type_oid: pg_sys::Oid, literal: pg_sys::Datum) -> pg_sys::Datum {
     let text = literal.cast_mut_ptr();
     // SAFETY: an untyped literal is a C string, which the type's input function reads. A type that is not there raises.
     unsafe {
-        pg_sys::getTypeInputInfo(type_oid, &mut input, &mut io_param);
-        kept!(server::OidInputFunctionCall(input, text, io_param, -1))
+        kept!(pg_sys::getTypeInputInfo(type_oid, &mut input, &mut io_param));
+        kept!(pg_sys::OidInputFunctionCall(input, text, io_param, -1))
     }
 }

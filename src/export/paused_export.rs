@@ -7,7 +7,7 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::ExportOptions;
-use pgrx::{PgMemoryContexts, pg_sys};
+use pgrx::pg_sys;
 
 use super::decision::decide;
 use super::error_context::within;
@@ -16,6 +16,7 @@ use super::inner_query::{InnerQuery, Pace, under_callers_snapshot};
 use super::ipc_stream::Output;
 use crate::pg::error_passing::edge;
 use crate::pg::function_call::FunctionCall;
+use crate::pg::memory_context::leak;
 use crate::shmem;
 
 /// The inner query of a set-returning function.
@@ -40,7 +41,7 @@ impl<O: Output + Default + 'static> PausedExport<O> {
         let store = shmem::required();
         let Some(caller) = call.expression_context() else { unreachable!("the function returns a set") };
         // SAFETY: the copy lives in the current memory context, as all that is made here, and is freed with it.
-        let text: &'static CStr = unsafe { CStr::from_ptr(pg_sys::pstrdup(text.as_ptr())) };
+        let text: &'static CStr = unsafe { CStr::from_ptr(kept!(pg_sys::pstrdup(text.as_ptr()))) };
         // SAFETY: reads which memory context is the current one.
         let context = unsafe { pg_sys::CurrentMemoryContext };
         let (query, export) = under_callers_snapshot(|| {
@@ -54,8 +55,8 @@ impl<O: Output + Default + 'static> PausedExport<O> {
         });
         // SAFETY: the executor calls back before it frees the memory that `inner` lies in.
         let inner = unsafe {
-            let inner = PgMemoryContexts::For(context).leak_and_drop_on_delete(Inner { query: Some(query), caller });
-            pg_sys::RegisterExprContextCallback(caller, Some(caller_gone), pg_sys::Datum::from(inner));
+            let inner = leak(context, Inner { query: Some(query), caller });
+            kept!(pg_sys::RegisterExprContextCallback(caller, Some(caller_gone), pg_sys::Datum::from(inner)));
             inner
         };
         Self { inner, export, rest: O::default() }
@@ -99,7 +100,11 @@ impl<O: Output + Default + 'static> PausedExport<O> {
         self.export = std::ptr::null_mut();
         // SAFETY: the expression context outlives the calls; the callback was registered with this.
         unsafe {
-            pg_sys::UnregisterExprContextCallback(inner.caller, Some(caller_gone), pg_sys::Datum::from(self.inner));
+            kept!(pg_sys::UnregisterExprContextCallback(
+                inner.caller,
+                Some(caller_gone),
+                pg_sys::Datum::from(self.inner)
+            ));
         }
         inner.end();
         (&mut self.rest, true)

@@ -22,11 +22,7 @@ fn query(call: FunctionCall<'_>) -> Option<GatheredStream> {
     Some(collect(&text, &arguments::parameters(call)))
 }
 
-sql_function!(
-    query,
-    Signature::value(&[pg_sys::TEXTOID], pg_sys::BYTEAOID).with_any_more().with_nulls(),
-    "arrow_cache_query"
-);
+sql_function!(query, Signature::of(&[pg_sys::TEXTOID]).with_any_more().with_nulls(), "arrow_cache_query");
 
 fn collect(text: &CStr, arguments: &[Argument<'_>]) -> GatheredStream {
     let store = shmem::required();

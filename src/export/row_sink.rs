@@ -46,7 +46,7 @@ pub struct ExportSink<O: Output> {
 impl<O: Output> RowSink for ExportSink<O> {
     fn append(&mut self, row: Row<'_>) -> Result<(), Reason> {
         let appended = self.encoder.append(row, LARGEST_ROW);
-        appended.unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
+        appended.unwrap_or_else(|reason| CacheError::undeliverable(reason).raise());
         if let Aside::Compared(comparison) = &mut self.aside
             && comparison.append(row).is_err()
         {
@@ -99,7 +99,7 @@ impl<O: Output> ExportSink<O> {
     fn flush(&mut self) {
         let (rows, unfit) = (self.encoder.pending_rows(), self.encoder.unfit());
         let batch = self.encoder.take_batch();
-        let batch = batch.unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
+        let batch = batch.unwrap_or_else(|reason| CacheError::undeliverable(reason).raise());
         let chunk = or_raise(batch.into_bytes());
         match &mut self.aside {
             Aside::Stored(fill) => match unfit {
@@ -124,7 +124,7 @@ impl<O: Output> ExportSink<O> {
                 fill.finish(query, elapsed.saturating_sub(self.delivering));
             }
             Aside::Stored(mut fill) => fill.give_up(Reason::IncompleteRead),
-            Aside::Compared(comparison) if complete => comparison.finish(query),
+            Aside::Compared(comparison) if complete => comparison.finish(),
             Aside::Compared(_) | Aside::Nothing => {}
         }
     }

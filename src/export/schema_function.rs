@@ -1,6 +1,5 @@
 //! `arrow_cache.schema`: what the columns of a query will be, without running it.
 
-use pgrx::iter::TableIterator;
 use pgrx::pg_sys;
 
 use super::error_context::within;
@@ -12,28 +11,22 @@ use crate::arrow::delivery::schema::headroom_for;
 use crate::error::{CacheError, or_raise};
 use crate::pg::encoding::to_database;
 use crate::pg::function_call::FunctionCall;
+use crate::pg::returned::{Set, Text, TypeName};
 use crate::pg::row_type::RowType;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::shmem;
 
-/// One column, its texts in the encoding of the database: number, name, PostgreSQL type, Arrow type, whether it goes out as it is
+/// One column: number, name, PostgreSQL type, Arrow type, whether it goes out as it is
 /// stored, a note.
-type Row = (i32, Vec<u8>, pg_sys::Oid, Vec<u8>, bool, Option<String>);
+type Row = (i32, Text, TypeName, Text, bool, Option<String>);
 
 /// The columns of a query's result as an export with these options would deliver them.
-fn schema(call: FunctionCall<'_>) -> TableIterator<'static, Row> {
-    TableIterator::new(describe(call))
+fn schema(call: FunctionCall<'_>) -> Set<Row> {
+    Set::new(describe(call))
 }
 
-sql_function!(
-    schema,
-    Signature::table(
-        &[pg_sys::TEXTOID, pg_sys::JSONBOID],
-        &[pg_sys::INT4OID, pg_sys::TEXTOID, pg_sys::REGTYPEOID, pg_sys::TEXTOID, pg_sys::BOOLOID, pg_sys::TEXTOID]
-    ),
-    "arrow_cache_schema"
-);
+sql_function!(schema, Signature::of(&[pg_sys::TEXTOID, pg_sys::JSONBOID]), "arrow_cache_schema");
 
 fn describe(call: FunctionCall<'_>) -> Vec<Row> {
     shmem::required();
@@ -46,14 +39,14 @@ fn describe(call: FunctionCall<'_>) -> Vec<Row> {
             plan
         });
         // SAFETY: a plan has a topmost node, whose target list is that of the result.
-        let row_type = unsafe { RowType::of(pg_sys::ExecCleanTypeFromTL((*plan.planTree).targetlist)) };
+        let row_type = unsafe { RowType::of(kept!(pg_sys::ExecCleanTypeFromTL((*plan.planTree).targetlist))) };
         let columns = column::columns_of(row_type, Records::Local)
-            .unwrap_or_else(|reason| CacheError::Undeliverable { reason }.raise());
+            .unwrap_or_else(|reason| CacheError::undeliverable(reason).raise());
         let _headroom = or_raise(headroom_for(&columns));
         let delivery = Delivery::new(row_type, &columns, &options).unwrap_or_else(|error| error.raise());
         let row = |(number, field): (i32, Description)| {
             let (name, arrow_type) = (to_database(&field.name), to_database(&field.arrow_type));
-            (number, name, field.type_oid, arrow_type, field.zero_copy, field.note)
+            (number, Text(name), TypeName(field.type_oid), Text(arrow_type), field.zero_copy, field.note)
         };
         (1..).zip(delivery.describe()).map(row).collect()
     })

@@ -6,12 +6,11 @@
 //! a hold in that same context.
 
 use arrow_cache_core::RoomyVec;
-use pgrx::callconv::{BoxRet, FcInfo};
-use pgrx::datum::Datum;
-use pgrx::{PgMemoryContexts, pg_sys};
+use pgrx::pg_sys;
 
 use super::ipc_stream::{END_OF_STREAM, LARGEST_BYTEA, Output};
 use crate::error::{CacheError, or_raise};
+use crate::pg::memory_context::leak;
 use crate::pg::returned::Column;
 use crate::pg::varlena;
 
@@ -37,7 +36,7 @@ impl GatheredStream {
     fn grow(&mut self, bytes: usize) {
         self.length += bytes;
         if self.length > LARGEST_BYTEA {
-            CacheError::StreamTooLarge { bytes: self.length }.raise();
+            CacheError::stream_too_large(self.length).raise();
         }
     }
 
@@ -144,7 +143,7 @@ impl StreamValue {
             if *start != EXTERNAL || u32::from(*start.add(1)) != pg_sys::vartag_external::VARTAG_EXPANDED_RO {
                 return None;
             }
-            let object = pg_sys::DatumGetEOHP(datum);
+            let object = kept!(pg_sys::DatumGetEOHP(datum));
             std::ptr::eq((*object).eoh_methods, &raw const METHODS.0).then(|| &*object.cast::<Self>())
         }
     }
@@ -164,21 +163,18 @@ impl StreamValue {
 const EXTERNAL: u8 = 0x01;
 
 impl Column for GatheredStream {
-    const TYPES: &'static [pg_sys::Oid] = &[pg_sys::BYTEAOID];
-}
+    const TYPE: pg_sys::Oid = pg_sys::BYTEAOID;
 
-// SAFETY: the datum is a bytea that lives in the current memory context, as one that is returned must.
-unsafe impl BoxRet for GatheredStream {
-    unsafe fn box_into<'fcx>(self, call: &mut FcInfo<'fcx>) -> Datum<'fcx> {
+    fn datum(self) -> Option<pg_sys::Datum> {
         let value = StreamValue { header: pg_sys::ExpandedObjectHeader::default(), stream: self };
         // SAFETY: the object does not move, and is dropped with the context in which the server wants the value. Nobody knows it before its
         // header is complete.
         unsafe {
             let context = pg_sys::CurrentMemoryContext;
-            let value = PgMemoryContexts::For(context).leak_and_drop_on_delete(value);
-            pg_sys::EOH_init_header(&raw mut (*value).header, &raw const METHODS.0, context);
+            let value = leak(context, value);
+            kept!(pg_sys::EOH_init_header(&raw mut (*value).header, &raw const METHODS.0, context));
             let read_only = (&raw mut (*value).header.eoh_ro_ptr).cast::<std::ffi::c_void>();
-            call.return_raw_datum(pg_sys::Datum::from(read_only))
+            Some(pg_sys::Datum::from(read_only))
         }
     }
 }

@@ -6,6 +6,8 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys::{self, NodeTag, Oid, SysCacheIdentifier::PROCOID};
 
+use crate::pg::compat::tree::walkers;
+use crate::pg::error_passing::edge;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::new_node;
 
@@ -29,29 +31,35 @@ pub fn item_of(function: Oid) -> *mut pg_sys::PlanInvalItem {
     // SAFETY: a new node; the key of the cache is the OID alone.
     unsafe {
         (*item).cacheId = PROCOID as i32;
-        (*item).hashValue = pg_sys::GetSysCacheHashValue(PROCOID as i32, function.into(), none, none, none);
+        (*item).hashValue = kept!(pg_sys::GetSysCacheHashValue(PROCOID as i32, function.into(), none, none, none));
     }
     item
 }
 
 /// Notes what a node calls, and goes on below it.
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, functions: *mut c_void) -> bool {
-    // SAFETY: the node is null or part of the query that is walked; the context is the list that `of` has lent.
-    unsafe {
-        let Some(tree) = Tree::enter(node) else { return false };
-        if tree.tag() == NodeTag::T_Query {
-            return pg_sys::query_tree_walker(node.cast(), Some(visit), functions, 0);
+    let body = || {
+        // SAFETY: the node is null or part of the query that is walked; the context is the list that `of` has lent.
+        unsafe {
+            let Some(tree) = Tree::enter(node) else { return false };
+            if tree.tag() == NodeTag::T_Query {
+                return kept!(walkers::query_tree_walker(node.cast(), Some(visit), functions, 0));
+            }
+            kept!(pg_sys::check_functions_in_node(node, Some(note), functions));
+            kept!(walkers::expression_tree_walker(node, Some(visit), functions))
         }
-        pg_sys::check_functions_in_node(node, Some(note), functions);
-        pg_sys::expression_tree_walker(node, Some(visit), functions)
-    }
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }
 
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn note(function: Oid, functions: *mut c_void) -> bool {
-    let functions = functions.cast::<*mut pg_sys::List>();
-    // SAFETY: as in `visit`.
-    unsafe { *functions = pg_sys::list_append_unique_oid(*functions, function) };
-    false
+    let body = || {
+        let functions = functions.cast::<*mut pg_sys::List>();
+        // SAFETY: as in `visit`.
+        unsafe { *functions = kept!(pg_sys::list_append_unique_oid(*functions, function)) };
+        false
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }

@@ -17,7 +17,7 @@ impl HeldIndexes {
     pub fn hold(&mut self, plan: Option<Tree<'_, pg_sys::PlannedStmt>>) {
         for index in plan.map_or_else(Vec::new, |plan| opened_by(plan).scanned) {
             // SAFETY: an index of a valid plan, whose tables are locked.
-            let open = || unsafe { pg_sys::relation_open(index, pg_sys::AccessShareLock as _) };
+            let open = || unsafe { kept!(pg_sys::relation_open(index, pg_sys::AccessShareLock as _)) };
             self.0.entry(index.to_u32()).or_insert_with(open);
         }
     }
@@ -26,7 +26,7 @@ impl HeldIndexes {
     pub fn close(self) {
         for index in self.0.into_values() {
             // SAFETY: opened by `hold`, and not closed since.
-            unsafe { pg_sys::relation_close(index, pg_sys::NoLock as _) };
+            unsafe { kept!(pg_sys::relation_close(index, pg_sys::NoLock as _)) };
         }
     }
 }

@@ -9,8 +9,6 @@ use std::rc::Rc;
 use arrow_cache_core::{CacheKey, Hash128, HashBuffer, OutOfMemory};
 use pgrx::pg_sys;
 
-use crate::pg::error_passing::kept;
-use crate::pg::server;
 use crate::query::decomposition::AskedPart;
 use crate::query::hashes::EnvironmentHash;
 use crate::query::partitions::Leaf;
@@ -78,9 +76,9 @@ fn hash_of_node(node: *const pg_sys::Node, seed: u64) -> Result<Hash128, OutOfMe
     hash.u64(seed);
     // SAFETY: a valid node; the text ends with NUL, and is freed once, when nobody uses it any more.
     unsafe {
-        let text = kept!(server::nodeToString(node.cast()));
+        let text = kept!(pg_sys::nodeToString(node.cast()));
         add_without_places(&mut hash, CStr::from_ptr(text).to_bytes());
-        pg_sys::pfree(text.cast());
+        kept!(pg_sys::pfree(text.cast()));
     }
     if hash.is_complete() { Ok(hash.finish()) } else { Err(OutOfMemory) }
 }

@@ -20,7 +20,7 @@ pub fn make(part: &Part, leaf: pg_sys::Oid, call: &Call<'_>) -> Option<*mut pg_s
         let made = plan(part, leaf, call);
         pg_sys::MemoryContextSwitchTo(caller);
         let plan = made.map(|plan| copy(plan));
-        pg_sys::MemoryContextDelete(planning);
+        kept!(pg_sys::MemoryContextDelete(planning));
         plan
     }
 }
@@ -54,7 +54,7 @@ unsafe fn forget_names(plan: *mut pg_sys::PlannedStmt) {
     // SAFETY: the caller's promise.
     unsafe {
         for entry in nodes::<pg_sys::RangeTblEntry>((*plan).rtable) {
-            (*entry).eref = pg_sys::makeAlias(c"part".as_ptr(), std::ptr::null_mut());
+            (*entry).eref = kept!(pg_sys::makeAlias(c"part".as_ptr(), std::ptr::null_mut()));
             (*entry).alias = std::ptr::null_mut();
         }
     }
@@ -73,12 +73,12 @@ pub fn hash_memory_kilobytes() -> i32 {
 pub unsafe fn context_below(parent: pg_sys::MemoryContext) -> pg_sys::MemoryContext {
     // SAFETY: the caller's promise.
     unsafe {
-        pg_sys::AllocSetContextCreateInternal(
+        kept!(pg_sys::AllocSetContextCreateInternal(
             parent,
             c"pg_arrow_cache part".as_ptr(),
             pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
             pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
             pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-        )
+        ))
     }
 }

@@ -15,7 +15,7 @@ use crate::arrow::column::Column;
 use crate::capture;
 use crate::lookup::parts::{self, PartKey, PlannedPart};
 use crate::lookup::{Call, Eligible, Lead, Miss, Task};
-use crate::pg::error_passing::{keeping, kept};
+use crate::pg::error_passing::keeping;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::{compat, server, tuplestore};
 use crate::query::Versions;
@@ -143,11 +143,11 @@ impl PartRun {
             kept!(server::standard_ExecutorFinish(desc));
             capture::end(query);
             kept!(server::standard_ExecutorEnd(desc));
-            kept!(server::FreeQueryDesc(desc));
+            kept!(pg_sys::FreeQueryDesc(desc));
             if let Source::Tuples(rows) = self.source {
-                pg_sys::tuplestore_end(rows);
+                kept!(pg_sys::tuplestore_end(rows));
             }
-            pg_sys::MemoryContextDelete(self.context);
+            kept!(pg_sys::MemoryContextDelete(self.context));
         }
     }
 
@@ -186,7 +186,7 @@ unsafe fn describe(
     // SAFETY: the caller's promise.
     unsafe {
         let (snapshot, text, params) = ((*state).es_snapshot, (*state).es_sourceText, (*state).es_param_list_info);
-        kept!(server::CreateQueryDesc(plan, text, snapshot, no_snapshot, receiver, params, no_environment, 0))
+        kept!(pg_sys::CreateQueryDesc(plan, text, snapshot, no_snapshot, receiver, params, no_environment, 0))
     }
 }
 
@@ -198,8 +198,8 @@ unsafe fn describe(
 unsafe fn tuples(context: pg_sys::MemoryContext) -> (*mut pg_sys::Tuplestorestate, *mut pg_sys::DestReceiver) {
     // SAFETY: the caller's promise.
     unsafe {
-        let rows = pg_sys::tuplestore_begin_heap(false, false, hash_memory_kilobytes());
-        let receiver = pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore);
+        let rows = kept!(pg_sys::tuplestore_begin_heap(false, false, hash_memory_kilobytes()));
+        let receiver = kept!(pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore));
         tuplestore::receive_into_tuplestore(receiver, rows, context);
         (rows, receiver)
     }

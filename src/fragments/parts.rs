@@ -20,6 +20,7 @@ use crate::lookup::single_flight::{self, Joined, Patience};
 use crate::lookup::{Lead, definition_versions, portal};
 use crate::pg::backend_local::Local;
 use crate::pg::row_type::RowType;
+use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::list_of_oids;
 use crate::query::decomposition::{AskedPart, Values};
@@ -103,14 +104,14 @@ impl Parts {
             let recipe = Recipe::of_list(list)?;
             let Statement { snapshot, params, text, context } = statement;
             let caller = pg_sys::MemoryContextSwitchTo(context);
-            let parts: *mut Self = pg_sys::palloc(size_of::<Self>()).cast();
+            let parts: *mut Self = kept!(pg_sys::palloc(size_of::<Self>())).cast();
             let callback = pg_sys::MemoryContextCallback {
                 func: Some(context_gone),
                 arg: parts.cast(),
                 next: std::ptr::null_mut(),
             };
             parts.write(Self { callback, recipe: list, contents: None });
-            pg_sys::MemoryContextRegisterResetCallback(context, &raw mut (*parts).callback);
+            server::MemoryContextRegisterResetCallback(context, &raw mut (*parts).callback);
             let mut contents = Box::new(Contents {
                 states: recipe.leaves.iter().map(PartState::new).collect(),
                 surroundings: Surroundings {
@@ -177,11 +178,12 @@ impl Parts {
             };
             if !(*parts).are_complete() {
                 // Somebody has started the plan around the hooks.
-                CacheError::PlaceholderRun.raise();
+                CacheError::placeholder_run().raise();
             }
             let contents = (*parts).contents.as_mut()?;
             contents.surroundings.state = state;
-            contents.tuple = pg_sys::MakeSingleTupleTableSlot(row_type.as_ptr(), &raw const pg_sys::TTSOpsMinimalTuple);
+            contents.tuple =
+                kept!(pg_sys::MakeSingleTupleTableSlot(row_type.as_ptr(), &raw const pg_sys::TTSOpsMinimalTuple));
             if runs {
                 contents.hold_indexes();
             }
@@ -382,7 +384,7 @@ impl Contents {
             };
             if filled {
                 // SAFETY: all values were written.
-                unsafe { pg_sys::ExecStoreVirtualTuple(slot) };
+                unsafe { kept!(pg_sys::ExecStoreVirtualTuple(slot)) };
                 return Step::Filled;
             }
             self.leave_part();
@@ -416,7 +418,7 @@ impl Contents {
                 run.take(row);
             }
             copy_values(row, slot);
-            pg_sys::ExecStoreVirtualTuple(slot);
+            kept!(pg_sys::ExecStoreVirtualTuple(slot));
         }
         true
     }

@@ -8,6 +8,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::{planner_conditions, scan};
 use crate::pg::backend_local::Local;
+use crate::pg::error_passing::edge;
 use crate::query::plan_kinds::SCAN_NAME;
 use crate::query::plan_kinds::TUPLESTORE_NAME;
 
@@ -95,16 +96,15 @@ unsafe fn add_path(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEnt
             methods: &raw const PATH_METHODS.0,
             ..Default::default()
         };
-        let place: *mut pg_sys::CustomPath = pg_sys::palloc(size_of::<pg_sys::CustomPath>()).cast();
+        let place: *mut pg_sys::CustomPath = kept!(pg_sys::palloc(size_of::<pg_sys::CustomPath>())).cast();
         place.write(path);
         (*rel).pathlist = std::ptr::null_mut();
         (*rel).partial_pathlist = std::ptr::null_mut();
-        pg_sys::add_path(rel, place.cast());
+        kept!(pg_sys::add_path(rel, place.cast()));
     }
 }
 
 /// The plan node of our path.
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn plan_path(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
@@ -113,16 +113,20 @@ unsafe extern "C-unwind" fn plan_path(
     clauses: *mut pg_sys::List,
     _plans: *mut pg_sys::List,
 ) -> *mut pg_sys::Plan {
-    // SAFETY: the planner's own arguments; the relation is the named tuplestore, whose entry lists its columns.
-    unsafe {
-        let number = (*rel).relid;
-        let entry = *(*root).simple_rte_array.add(number as usize);
-        let scan = scan::plan_node(columns_of(&*entry, number), (*path).custom_private);
-        (*scan).scan.plan.targetlist = targets;
-        (*scan).scan.plan.qual = pg_sys::extract_actual_clauses(clauses, false);
-        (*scan).flags = (*path).flags;
-        scan.cast()
-    }
+    let body = || {
+        // SAFETY: the planner's own arguments; the relation is the named tuplestore, whose entry lists its columns.
+        unsafe {
+            let number = (*rel).relid;
+            let entry = *(*root).simple_rte_array.add(number as usize);
+            let scan = scan::plan_node(columns_of(&*entry, number), (*path).custom_private);
+            (*scan).scan.plan.targetlist = targets;
+            (*scan).scan.plan.qual = kept!(pg_sys::extract_actual_clauses(clauses, false));
+            (*scan).flags = (*path).flags;
+            scan.cast()
+        }
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }
 
 /// Target entries for the columns of a named tuplestore with this number in its range table.
@@ -135,9 +139,9 @@ unsafe fn columns_of(entry: &pg_sys::RangeTblEntry, number: u32) -> *mut pg_sys:
         (oids(entry.coltypes).zip(modifiers).zip(collations).zip(1i16..)).fold(
             std::ptr::null_mut(),
             |list, (((type_oid, modifier), collation), place)| {
-                let var = pg_sys::makeVar(number as _, place, type_oid, modifier, collation, 0);
-                let target = pg_sys::makeTargetEntry(var.cast(), place, std::ptr::null_mut(), false);
-                pg_sys::lappend(list, target.cast())
+                let var = kept!(pg_sys::makeVar(number as _, place, type_oid, modifier, collation, 0));
+                let target = kept!(pg_sys::makeTargetEntry(var.cast(), place, std::ptr::null_mut(), false));
+                kept!(pg_sys::lappend(list, target.cast()))
             },
         )
     }

@@ -46,7 +46,7 @@ impl Drop for Search {
 /// if the planner does not get to the table.
 pub fn of(call: &Call<'_>, table: pg_sys::Oid) -> Option<*mut pg_sys::List> {
     // SAFETY: reads a catalog.
-    if unsafe { pg_sys::get_rel_relkind(table) } as u8 != pg_sys::RELKIND_PARTITIONED_TABLE {
+    if unsafe { kept!(pg_sys::get_rel_relkind(table)) } as u8 != pg_sys::RELKIND_PARTITIONED_TABLE {
         return Some(std::ptr::null_mut());
     }
     let params = call.params().map_or(std::ptr::null_mut(), Tree::as_ptr);
@@ -81,7 +81,7 @@ unsafe fn leave_out_children(query: *mut pg_sys::Query, table: pg_sys::Oid) -> u
         for entry in nodes::<pg_sys::RangeTblEntry>((*query).rtable) {
             (*entry).inh = false;
             if (*entry).relid == table {
-                (*entry).alias = pg_sys::makeAlias(MARK.as_ptr(), std::ptr::null_mut());
+                (*entry).alias = kept!(pg_sys::makeAlias(MARK.as_ptr(), std::ptr::null_mut()));
                 named += 1;
             }
         }
@@ -106,8 +106,8 @@ pub unsafe fn note(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEnt
         if (*entry).relid != sought.table || !is_marked {
             return;
         }
-        let conditions: *mut pg_sys::List = copy(pg_sys::extract_actual_clauses((*rel).baserestrictinfo, false));
-        pg_sys::ChangeVarNodes(conditions.cast(), (*rel).relid as i32, 1, 0);
+        let conditions: *mut pg_sys::List = copy(kept!(pg_sys::extract_actual_clauses((*rel).baserestrictinfo, false)));
+        kept!(pg_sys::ChangeVarNodes(conditions.cast(), (*rel).relid as i32, 1, 0));
         // It plans a query with a lone min or max twice, at last as the query stands.
         SOUGHT.set(Sought { conditions, is_met: true, ..sought });
     }

@@ -87,7 +87,7 @@ pub fn combine_moving(call: &Call<'_>) -> Option<Combination> {
     let store = shmem::store()?;
     let versions = definition_versions(&store);
     // SAFETY: called inside a transaction.
-    unsafe { pg_sys::AcceptInvalidationMessages() };
+    unsafe { kept!(pg_sys::AcceptInvalidationMessages()) };
     let form = identity::of(call.query(), store.seed()).ok()?.form.id();
     timing::time_statement(form, false);
     if admission::worth(form, is_kept(call)) != Worth::Combined {
@@ -141,11 +141,11 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     }
     // SAFETY: lists of OIDs.
     let unique = |relations: &mut dyn Iterator<Item = pg_sys::Oid>| unsafe {
-        relations.fold(std::ptr::null_mut(), |list, relation| pg_sys::list_append_unique_oid(list, relation))
+        relations.fold(std::ptr::null_mut(), |list, relation| kept!(pg_sys::list_append_unique_oid(list, relation)))
     };
     let relations = unique(&mut leaves.iter().map(|leaf| leaf.relation).chain(part.dimensions.iter().copied()));
     // SAFETY: a list of OIDs.
-    let is_held = |relation: &pg_sys::Oid| unsafe { pg_sys::list_member_oid(relations, *relation) };
+    let is_held = |relation: &pg_sys::Oid| unsafe { kept!(pg_sys::list_member_oid(relations, *relation)) };
     let passed = unique(&mut found.tables.into_iter().filter(|relation| !is_held(relation)));
     // SAFETY: a valid query, which planning is about to change.
     let own_question = || unsafe { copy(whole.query().as_ptr()) };
@@ -179,7 +179,7 @@ fn leaves_of(part: &Part, asked: &AskedPart, conditions: *mut pg_sys::List) -> O
     }
     // The planner has an error of its own for a child that is none any more.
     // SAFETY: reads a catalog.
-    let is_parent = unsafe { pg_sys::get_rel_relkind(part.relation) } as u8 == pg_sys::RELKIND_RELATION;
+    let is_parent = unsafe { kept!(pg_sys::get_rel_relkind(part.relation)) } as u8 == pg_sys::RELKIND_RELATION;
     let has_columns = |leaf: &Leaf| inheritance::has_columns_of(leaf.relation, part.relation);
     (!is_parent || found.leaves.iter().all(has_columns)).then_some(found)
 }
@@ -195,7 +195,8 @@ fn stored_leaves(
     let keys = parts::environment(store, made).and_then(|under| PartKeys::of(asked, under, store.seed()).ok());
     let (Some(keys), Some(columns)) = (keys, columns_of(part)) else { return Vec::new() };
     // SAFETY: the active snapshot stays active while a query is planned.
-    let snapshot = unsafe { if pg_sys::ActiveSnapshotSet() { pg_sys::GetActiveSnapshot().as_ref() } else { None } };
+    let snapshot =
+        unsafe { if kept!(pg_sys::ActiveSnapshotSet()) { kept!(pg_sys::GetActiveSnapshot()).as_ref() } else { None } };
     let cost = |leaf: &Leaf| {
         let key = keys.of_leaf(*leaf).ok()?;
         let pin = parts::stored_part(store, &key, &columns, snapshot)?;
@@ -265,9 +266,9 @@ pub unsafe fn add_dependencies(combination: Combination, plan: *mut pg_sys::Plan
             let is_named = nodes::<pg_sys::RangeTblEntry>((*plan).rtable)
                 .any(|entry| (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION && (*entry).relid == relation);
             if !is_named {
-                (*plan).rtable = pg_sys::lappend((*plan).rtable, entry_of(relation).cast());
+                (*plan).rtable = kept!(pg_sys::lappend((*plan).rtable, entry_of(relation).cast()));
             }
-            (*plan).relationOids = pg_sys::lappend_oid((*plan).relationOids, relation);
+            (*plan).relationOids = kept!(pg_sys::lappend_oid((*plan).relationOids, relation));
         }
         add_items(plan, list_of(oids(combination.functions).map(called_functions::item_of)));
         add_items(plan, list_of(recipe.kept_form.map(renewal_of).map(plan_marker::renewal_item)));
@@ -297,7 +298,7 @@ unsafe fn add_items(plan: *mut pg_sys::PlannedStmt, items: *mut pg_sys::List) {
                 (*other).cacheId == (*item).cacheId && (*other).hashValue == (*item).hashValue
             };
             if !nodes((*plan).invalItems).any(is_same) {
-                (*plan).invalItems = pg_sys::lappend((*plan).invalItems, item.cast());
+                (*plan).invalItems = kept!(pg_sys::lappend((*plan).invalItems, item.cast()));
             }
         }
     }
@@ -307,14 +308,14 @@ unsafe fn add_items(plan: *mut pg_sys::PlannedStmt, items: *mut pg_sys::List) {
 fn entry_of(relation: pg_sys::Oid) -> *mut pg_sys::RangeTblEntry {
     // SAFETY: as many bytes as are written. The relation is locked, so that its kind does not change.
     unsafe {
-        let place: *mut pg_sys::RangeTblEntry = pg_sys::palloc(size_of::<pg_sys::RangeTblEntry>()).cast();
+        let place: *mut pg_sys::RangeTblEntry = kept!(pg_sys::palloc(size_of::<pg_sys::RangeTblEntry>())).cast();
         place.write(pg_sys::RangeTblEntry {
             type_: NodeTag::T_RangeTblEntry,
             rtekind: pg_sys::RTEKind::RTE_RELATION,
             relid: relation,
-            relkind: pg_sys::get_rel_relkind(relation),
+            relkind: kept!(pg_sys::get_rel_relkind(relation)),
             rellockmode: pg_sys::AccessShareLock as i32,
-            eref: pg_sys::makeAlias(c"part".as_ptr(), std::ptr::null_mut()),
+            eref: kept!(pg_sys::makeAlias(c"part".as_ptr(), std::ptr::null_mut())),
             ..Default::default()
         });
         place

@@ -5,10 +5,9 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::parts::{Counts, Parts, Step};
 use crate::pg::custom_scan::{ScanKind, Steps};
-use crate::pg::error_passing::{direct, edge};
+use crate::pg::error_passing::edge;
 use crate::pg::lists::nodes;
 use crate::pg::row_type::RowType;
-use crate::pg::server;
 use crate::query::plan_kinds::SCAN_NAME;
 use crate::query::scan_of_parts::StateOfParts;
 use crate::serve::next_of_plan;
@@ -42,7 +41,7 @@ pub fn plan_node(columns: *mut pg_sys::List, recipe: *mut pg_sys::List) -> *mut 
     };
     // SAFETY: as many bytes as are written.
     unsafe {
-        let place: *mut pg_sys::CustomScan = pg_sys::palloc(size_of::<pg_sys::CustomScan>()).cast();
+        let place: *mut pg_sys::CustomScan = kept!(pg_sys::palloc(size_of::<pg_sys::CustomScan>())).cast();
         place.write(scan);
         place
     }
@@ -66,8 +65,8 @@ unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *m
             let runs = flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0;
             let Some(parts) = Parts::begin((*plan).custom_private, estate, row_type, runs) else { return };
             for relation in (*parts).relations() {
-                let open = pg_sys::relation_open(relation, pg_sys::NoLock as _);
-                (*scan).open = pg_sys::lappend((*scan).open, open.cast());
+                let open = kept!(pg_sys::relation_open(relation, pg_sys::NoLock as _));
+                (*scan).open = kept!(pg_sys::lappend((*scan).open, open.cast()));
             }
             (*scan).parts = parts;
             (*scan).head.left_out = (*parts).left_out();
@@ -78,7 +77,7 @@ unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *m
 /// The next row, projected and filtered as the plan says.
 unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: the node was made by `create_state`. What computing raises jumps over this frame.
-    unsafe { direct!(server::ExecScan(&raw mut (*node).ss, Some(next_of_parts), Some(holds))) }
+    unsafe { direct!(pg_sys::ExecScan(&raw mut (*node).ss, Some(next_of_parts), Some(holds))) }
 }
 
 /// The next row of the parts, as they give it. What a step of a part's query raises jumps over this frame.
@@ -116,7 +115,7 @@ unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
                 parts.end();
             }
             for relation in nodes::<pg_sys::RelationData>((*scan).open) {
-                pg_sys::relation_close(relation, pg_sys::NoLock as _);
+                kept!(pg_sys::relation_close(relation, pg_sys::NoLock as _));
             }
         });
     }
@@ -130,26 +129,29 @@ unsafe extern "C-unwind" fn rescan(node: *mut pg_sys::CustomScanState) {
                 parts.rewind();
             }
         });
-        direct!(server::ExecScanReScan(&raw mut (*node).ss));
+        direct!(pg_sys::ExecScanReScan(&raw mut (*node).ss));
     }
 }
 
 /// EXPLAIN shows how many parts are stored, and how many were, or would be, computed.
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn show(
     node: *mut pg_sys::CustomScanState,
     _ancestors: *mut pg_sys::List,
     explain: *mut pg_sys::ExplainState,
 ) {
-    // SAFETY: as in `end`: EXPLAIN runs before ExecutorEnd.
-    unsafe {
-        if let Some(parts) = (*node.cast::<FragmentScanState>()).parts.as_ref() {
-            let Counts { stored, computed } = parts.counts();
-            for (label, value) in [(c"Stored Parts", stored), (c"Computed Parts", computed)] {
-                pg_sys::ExplainPropertyInteger(label.as_ptr(), std::ptr::null(), value as i64, explain);
+    let body = || {
+        // SAFETY: as in `end`: EXPLAIN runs before ExecutorEnd.
+        unsafe {
+            if let Some(parts) = (*node.cast::<FragmentScanState>()).parts.as_ref() {
+                let Counts { stored, computed } = parts.counts();
+                for (label, value) in [(c"Stored Parts", stored), (c"Computed Parts", computed)] {
+                    kept!(pg_sys::ExplainPropertyInteger(label.as_ptr(), std::ptr::null(), value as i64, explain));
+                }
             }
         }
-    }
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }
 
 // PostgreSQL sees only the head of the node.

@@ -81,7 +81,7 @@ fn options_for_part(call: &Call<'_>) -> i32 {
         return call.options();
     }
     // SAFETY: a valid query; reads catalogs about the functions that it calls.
-    let hazard = unsafe { pg_sys::max_parallel_hazard(call.query().as_ptr()) };
+    let hazard = unsafe { kept!(pg_sys::max_parallel_hazard(call.query().as_ptr())) };
     if hazard as u8 == pg_sys::PROPARALLEL_UNSAFE { call.options() & !parallel } else { call.options() }
 }
 
@@ -110,8 +110,8 @@ pub unsafe fn plan(clock_free: ClockFree, plan: *mut pg_sys::PlannedStmt, params
         lookup::after_planning(plan, clock_free.eligible);
         let projection = folding::plan(clock_free.parts.projection.cast(), params);
         // What the projection rests on, the server has to know: it plans a kept statement anew when that changes.
-        (*plan).relationOids = pg_sys::list_concat_unique_oid((*plan).relationOids, projection.relations);
-        (*plan).invalItems = pg_sys::list_concat((*plan).invalItems, projection.items);
+        (*plan).relationOids = kept!(pg_sys::list_concat_unique_oid((*plan).relationOids, projection.relations));
+        (*plan).invalItems = kept!(pg_sys::list_concat((*plan).invalItems, projection.items));
         if !plan_marker::attach_above(plan, clock_free.named) {
             return false;
         }

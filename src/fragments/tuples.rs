@@ -10,7 +10,7 @@ use crate::serve::slot_values;
 /// The columns of the rows of a part.
 pub fn columns_of(part: &Part) -> Option<Vec<Column>> {
     // SAFETY: the query of a part is valid, and the row type is made here.
-    let row_type = unsafe { RowType::of(pg_sys::ExecTypeFromTL((*part.query).targetList)) };
+    let row_type = unsafe { RowType::of(kept!(pg_sys::ExecTypeFromTL((*part.query).targetList))) };
     column::columns_of(row_type, Records::Stored).ok()
 }
 
@@ -25,7 +25,7 @@ pub unsafe fn next_tuple(
 ) -> bool {
     // SAFETY: the caller's promise. The values of a minimal tuple stay until the next one takes its place.
     unsafe {
-        if !pg_sys::tuplestore_gettupleslot(rows, true, false, tuple) {
+        if !kept!(pg_sys::tuplestore_gettupleslot(rows, true, false, tuple)) {
             return false;
         }
         pg_sys::slot_getallattrs(tuple);

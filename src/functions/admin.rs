@@ -11,18 +11,16 @@ use crate::shmem;
 /// Drops every entry of this database and returns how many there were.
 fn flush(_: FunctionCall<'_>) -> i64 {
     let store = shmem::required();
-    // SAFETY: a plain read of a backend global.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let database = backend::database();
     store.retire_matching(|entry| entry.database() == database) as i64
 }
 
-sql_function!(flush, Signature::value(&[], pg_sys::INT8OID), "arrow_cache_flush");
+sql_function!(flush, Signature::of(&[]), "arrow_cache_flush");
 
 /// Drops every entry that rests on a relation and returns how many there were.
 fn invalidate(call: FunctionCall<'_>) -> i64 {
     let store = shmem::required();
-    // SAFETY: a plain read of a backend global.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let database = backend::database();
     let relation = call.oid(0).to_u32();
     if relation == 0 {
         return 0;
@@ -34,7 +32,7 @@ fn invalidate(call: FunctionCall<'_>) -> i64 {
     store.retire_matching(|entry| entry.database() == database && entry.dependencies().iter().any(rests_on_it)) as i64
 }
 
-sql_function!(invalidate, Signature::value(&[pg_sys::REGCLASSOID], pg_sys::INT8OID), "arrow_cache_invalidate");
+sql_function!(invalidate, Signature::of(&[pg_sys::REGCLASSOID]), "arrow_cache_invalidate");
 
 /// Zeroes the counters.
 fn reset_stats(_: FunctionCall<'_>) {
@@ -42,4 +40,4 @@ fn reset_stats(_: FunctionCall<'_>) {
     store.reset_stats(backend::now());
 }
 
-sql_function!(reset_stats, Signature::value(&[], pg_sys::VOIDOID), "arrow_cache_reset_stats");
+sql_function!(reset_stats, Signature::of(&[]), "arrow_cache_reset_stats");

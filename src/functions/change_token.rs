@@ -9,6 +9,7 @@ use pgrx::{PgMemoryContexts, pg_sys};
 use crate::error::CacheError;
 use crate::export::{self, Pace};
 use crate::lookup::{self, Effort, Question};
+use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
@@ -30,11 +31,7 @@ fn etag(call: FunctionCall<'_>) -> Option<String> {
     or_null(token).map(shown)
 }
 
-sql_function!(
-    etag,
-    Signature::value(&[pg_sys::TEXTOID], pg_sys::TEXTOID).with_any_more().with_nulls(),
-    "arrow_cache_etag"
-);
+sql_function!(etag, Signature::of(&[pg_sys::TEXTOID]).with_any_more().with_nulls(), "arrow_cache_etag");
 
 /// The token of all rows of relations, as the user may see them. NULL if nothing can be promised of one of them, or if there is none.
 fn version(call: FunctionCall<'_>) -> Option<String> {
@@ -49,21 +46,21 @@ fn version(call: FunctionCall<'_>) -> Option<String> {
     // The trees of each query go before those of the next. An error leaves them to the end of the statement.
     // SAFETY: a new context, child of the current one, used here alone.
     let scratch = unsafe {
-        pg_sys::AllocSetContextCreateInternal(
+        kept!(pg_sys::AllocSetContextCreateInternal(
             pg_sys::CurrentMemoryContext,
             c"arrow_cache version".as_ptr(),
             pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
             pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
             pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-        )
+        ))
     };
     let mut promised = true;
     for relation in relations {
-        pgrx::check_for_interrupts!();
+        backend::accept_interrupts();
         // SAFETY: nothing that was made in the context is used any more after its turn.
         let token = unsafe {
             let token = PgMemoryContexts::For(scratch).switch_to(|_| token_of_relation(&store, relation));
-            pg_sys::MemoryContextReset(scratch);
+            kept!(pg_sys::MemoryContextReset(scratch));
             token
         };
         match token {
@@ -72,7 +69,7 @@ fn version(call: FunctionCall<'_>) -> Option<String> {
         }
     }
     // SAFETY: the context made above.
-    unsafe { pg_sys::MemoryContextDelete(scratch) };
+    unsafe { kept!(pg_sys::MemoryContextDelete(scratch)) };
     (promised && all.is_complete()).then(|| shown(all.finish()))
 }
 
@@ -82,12 +79,12 @@ fn token_of_relation(store: &SharedStore, relation: pg_sys::Oid) -> Option<Hash1
     or_null(export::under_callers_snapshot(|| export::within(&text, || token_of(store, &text, &[], Some(relation)))))
 }
 
-sql_function!(version, Signature::value(&[pg_sys::REGCLASSARRAYOID], pg_sys::TEXTOID), "arrow_cache_version");
+sql_function!(version, Signature::of(&[pg_sys::REGCLASSARRAYOID]), "arrow_cache_version");
 
 /// A token, or none for a reason that the user need not mend.
 fn or_null(token: Result<Hash128, Reason>) -> Option<Hash128> {
     match token {
-        Err(Reason::OutOfMemory) => CacheError::OutOfMemory.raise(),
+        Err(Reason::OutOfMemory) => CacheError::out_of_memory().raise(),
         token => token.ok(),
     }
 }
@@ -111,7 +108,8 @@ fn token_of(
         return Err(Reason::DdlInProgress);
     }
     // SAFETY: the active snapshot and the parameters live as long as this call.
-    let (snapshot, parameters) = unsafe { (pg_sys::GetActiveSnapshot().as_ref(), Tree::enter(parameters.as_ptr())) };
+    let (snapshot, parameters) =
+        unsafe { (kept!(pg_sys::GetActiveSnapshot()).as_ref(), Tree::enter(parameters.as_ptr())) };
     let question = Question { params: parameters, effort: Effort::Read, ..Question::only_asked(plan, text, snapshot) };
     lookup::change_token(store, &question, definitions)
 }
@@ -120,12 +118,12 @@ fn token_of(
 fn all_rows_of(relation: pg_sys::Oid) -> Option<CString> {
     // SAFETY: catalog searches, which return copies in the current memory context, or null.
     let name = unsafe {
-        let name = pg_sys::get_rel_name(relation);
-        let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relation));
+        let name = kept!(pg_sys::get_rel_name(relation));
+        let schema = kept!(pg_sys::get_namespace_name(kept!(pg_sys::get_rel_namespace(relation))));
         if name.is_null() || schema.is_null() {
             return None;
         }
-        CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name))
+        CStr::from_ptr(kept!(pg_sys::quote_qualified_identifier(schema, name)))
     };
     // A name has at most 63 bytes, which quoting may double.
     CString::new([b"SELECT * FROM ", name.to_bytes()].concat()).ok()

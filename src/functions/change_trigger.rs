@@ -25,16 +25,16 @@ use crate::shmem;
 /// A trigger function returns no row as a null pointer, which is no SQL NULL.
 fn invalidate_on_change(call: FunctionCall<'_>) -> Unchanged {
     shmem::required();
-    let Some(data) = call.trigger() else { CacheError::NotATrigger.raise() };
+    let Some(data) = call.trigger() else { CacheError::not_a_trigger().raise() };
     // SAFETY: the trigger's data, table and strings live as long as the call.
     unsafe {
-        let Some(table) = Tree::enter(data.tg_relation) else { CacheError::NotATrigger.raise() };
+        let Some(table) = Tree::enter(data.tg_relation) else { CacheError::not_a_trigger().raise() };
         let trigger = data.tg_trigger;
         let named = (0..(*trigger).tgnargs as usize)
             .map(|index| relation_named(CStr::from_ptr(*(*trigger).tgargs.add(index)), table));
         let named = or_raise(Vec::collected(named));
         // A change of a foreign table assigns no transaction id, and without one nothing is published.
-        pg_sys::GetCurrentTransactionId();
+        kept!(pg_sys::GetCurrentTransactionId());
         publication::note_relation(table.rd_id);
         named.into_iter().for_each(publication::note_relation);
         // Meant for statement level; at row level the row must come through as it is.
@@ -50,7 +50,7 @@ fn invalidate_on_change(call: FunctionCall<'_>) -> Unchanged {
     }
 }
 
-sql_function!(invalidate_on_change, Signature::trigger(), "arrow_cache_invalidate_on_change");
+sql_function!(invalidate_on_change, Signature::of(&[]), "arrow_cache_invalidate_on_change");
 
 /// The relation that a possibly qualified name stands for, if a trigger on `table` may publish a change of it. A name without a schema
 /// means the schema of `table`, because the role that fires the trigger may have any `search_path`.
@@ -61,23 +61,23 @@ fn relation_named(name: &CStr, table: Tree<'_, pg_sys::RelationData>) -> pg_sys:
     unsafe {
         // A copy: the catalog searches below may have the server read the description again, in its place.
         let class = *table.rd_rel;
-        let range = &*pg_sys::makeRangeVarFromNameList(compat::qualified_name(name));
-        let here =
-            range.catalogname.is_null() || pg_sys::get_database_oid(range.catalogname, true) == pg_sys::MyDatabaseId;
+        let range = &*kept!(pg_sys::makeRangeVarFromNameList(compat::qualified_name(name)));
+        let here = range.catalogname.is_null()
+            || kept!(pg_sys::get_database_oid(range.catalogname, true)) == pg_sys::MyDatabaseId;
         let schema = match range.schemaname {
             name if name.is_null() => class.relnamespace,
-            name => pg_sys::get_namespace_oid(name, true),
+            name => kept!(pg_sys::get_namespace_oid(name, true)),
         };
-        let relation = pg_sys::get_relname_relid(range.relname, schema);
+        let relation = kept!(pg_sys::get_relname_relid(range.relname, schema));
         if !here || schema == pg_sys::InvalidOid || relation == pg_sys::InvalidOid {
-            CacheError::UnknownRelation { name: word() }.raise();
+            CacheError::unknown_relation(word()).raise();
         }
         let roles = [privileges::current_role(), class.relowner];
         if !roles.into_iter().any(|role| privileges::may_change(role, relation)) {
-            CacheError::NotYoursToChange { name: word() }.raise();
+            CacheError::not_yours_to_change(word()).raise();
         }
         if !queried_relations::may_carry_results(relation.to_u32()) {
-            CacheError::NothingRestsOn { name: word() }.raise();
+            CacheError::nothing_rests_on(word()).raise();
         }
         relation
     }

@@ -4,11 +4,10 @@
 use std::time::Duration;
 
 use arrow_cache_core::{Finding, Processes, Report};
-use pgrx::iter::TableIterator;
-use pgrx::pg_sys;
 
 use crate::error::{notice_undecided_check, or_raise};
 use crate::pg::function_call::FunctionCall;
+use crate::pg::returned::Set;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::{backend, processes};
@@ -47,25 +46,14 @@ impl Processes for Backends {
 /// The columns of a finding.
 type Row = (&'static str, &'static str, String);
 
-fn check(_: FunctionCall<'_>) -> TableIterator<'static, Row> {
+fn check(_: FunctionCall<'_>) -> Set<Row> {
     let Report { findings, more, is_undecided } = or_raise(shmem::required().check(&Backends));
     if is_undecided {
         notice_undecided_check();
     }
     let row = |finding: Finding| (finding.part, finding.finding, finding.to_string());
     let rest = (more > 0).then(|| ("check", "there are more findings than are listed", more.to_string()));
-    TableIterator::new(findings.into_iter().map(row).chain(rest))
+    Set::new(findings.into_iter().map(row).chain(rest))
 }
 
-sql_function!(
-    check,
-    Signature::table(
-        &[],
-        &[
-            pg_sys::TEXTOID, // part
-            pg_sys::TEXTOID, // finding
-            pg_sys::TEXTOID, // detail
-        ]
-    ),
-    "arrow_cache_check"
-);
+sql_function!(check, Signature::of(&[]), "arrow_cache_check");

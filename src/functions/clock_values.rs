@@ -77,7 +77,7 @@ fn text_of(type_oid: pg_sys::Oid, datum: Datum) -> Vec<u8> {
     let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
     // SAFETY: a value of that type, as the server's function computed it; the text is copied before its context is emptied.
     unsafe {
-        pg_sys::getTypeOutputInfo(type_oid, &raw mut function, &raw mut is_varlena);
-        CStr::from_ptr(pg_sys::OidOutputFunctionCall(function, datum)).to_bytes().to_vec()
+        kept!(pg_sys::getTypeOutputInfo(type_oid, &raw mut function, &raw mut is_varlena));
+        CStr::from_ptr(kept!(pg_sys::OidOutputFunctionCall(function, datum))).to_bytes().to_vec()
     }
 }

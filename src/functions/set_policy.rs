@@ -6,11 +6,11 @@ use std::ffi::{CStr, c_char};
 
 use arrow_cache_core::shown;
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
 use crate::error::CacheError;
 use crate::invalidation::write_set;
 use crate::pg::backend_local::Local;
+use crate::pg::error_passing::edge;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::privileges;
 use crate::pg::signature::Signature;
@@ -32,33 +32,36 @@ pub fn before_security_label(statement: Tree<'_, pg_sys::SecLabelStmt>) {
     unsafe {
         if !provider.is_null() && CStr::from_ptr(provider) == PROVIDER && !REGISTERED.get() {
             // It may raise for lack of memory. Then the next statement registers it.
-            pg_sys::register_label_provider(PROVIDER.as_ptr(), Some(check_label));
+            kept!(pg_sys::register_label_provider(PROVIDER.as_ptr(), Some(check_label)));
             REGISTERED.set(true);
         }
     }
 }
 
 /// Called by SECURITY LABEL before the label is stored, when the object is locked and is known to belong to the user.
-#[pg_guard]
 unsafe extern "C-unwind" fn check_label(object: *const pg_sys::ObjectAddress, label: *const c_char) {
-    // SAFETY: PostgreSQL's own arguments; a null label removes the present one.
-    unsafe {
-        let object = &*object;
-        if object.classId == pg_sys::ProcedureRelationId {
-            return check_label_of_function(object.objectId, label);
-        }
-        if object.classId != pg_sys::RelationRelationId || object.objectSubId != 0 {
-            CacheError::NotARelation.raise();
-        }
-        if !label.is_null() {
-            let word = CStr::from_ptr(label);
-            let known = Policy::named(word.to_bytes()).filter(|policy| policy.label().is_some());
-            if known.is_none() {
-                CacheError::UnknownPolicy { word: shown(word.to_bytes()), default: false }.raise();
+    let body = || {
+        // SAFETY: PostgreSQL's own arguments; a null label removes the present one.
+        unsafe {
+            let object = &*object;
+            if object.classId == pg_sys::ProcedureRelationId {
+                return check_label_of_function(object.objectId, label);
             }
+            if object.classId != pg_sys::RelationRelationId || object.objectSubId != 0 {
+                CacheError::not_a_relation().raise();
+            }
+            if !label.is_null() {
+                let word = CStr::from_ptr(label);
+                let known = Policy::named(word.to_bytes()).filter(|policy| policy.label().is_some());
+                if known.is_none() {
+                    CacheError::unknown_policy(shown(word.to_bytes()), false).raise();
+                }
+            }
+            announce(object.objectId);
         }
-        announce(object.objectId);
-    }
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }
 
 /// Checks the label of a function that belongs to the user: only `pure`, and only of functions in PL/pgSQL.
@@ -69,10 +72,10 @@ unsafe fn check_label_of_function(function: pg_sys::Oid, label: *const c_char) {
     // SAFETY: the caller promises that it is null or a C string.
     if let Some(word) = unsafe { label.as_ref().map(|label| CStr::from_ptr(label)) } {
         if word != PURE {
-            CacheError::UnknownFunctionPolicy { word: shown(word.to_bytes()) }.raise();
+            CacheError::unknown_function_policy(shown(word.to_bytes())).raise();
         }
         if !may_be_declared(function) {
-            CacheError::NotInPlpgsql.raise();
+            CacheError::not_in_plpgsql().raise();
         }
     }
     // The server sends no message about labels, and every plan that calls the function may be another one.
@@ -83,15 +86,15 @@ unsafe fn check_label_of_function(function: pg_sys::Oid, label: *const c_char) {
 fn announce(relation: pg_sys::Oid) {
     // SAFETY: catalog searches by OID; the caller has locked the relation.
     unsafe {
-        match pg_sys::get_rel_relkind(relation) as u8 {
+        match kept!(pg_sys::get_rel_relkind(relation)) as u8 {
             pg_sys::RELKIND_RELATION
             | pg_sys::RELKIND_PARTITIONED_TABLE
             | pg_sys::RELKIND_MATVIEW
             | pg_sys::RELKIND_VIEW
             | pg_sys::RELKIND_FOREIGN_TABLE => {}
-            _ => CacheError::NotARelation.raise(),
+            _ => CacheError::not_a_relation().raise(),
         }
-        pg_sys::CacheInvalidateRelcacheByRelid(relation);
+        kept!(pg_sys::CacheInvalidateRelcacheByRelid(relation));
     }
 }
 
@@ -102,36 +105,30 @@ fn announce(relation: pg_sys::Oid) {
 fn set_policy(call: FunctionCall<'_>) {
     shmem::required();
     let (relation, policy) = (call.oid(0), call.text(1));
-    let Some(wanted) = Policy::named(policy) else {
-        CacheError::UnknownPolicy { word: shown(policy), default: true }.raise()
-    };
+    let Some(wanted) = Policy::named(policy) else { CacheError::unknown_policy(shown(policy), true).raise() };
     // SAFETY: the steps of SECURITY LABEL: checks of the transaction, lock, ownership, the provider's check, the label. The
     // lock stays until the end of the transaction.
     unsafe {
         let command = c"arrow_cache.set_policy()".as_ptr();
-        pg_sys::PreventCommandIfReadOnly(command);
-        pg_sys::PreventCommandIfParallelMode(command);
-        pg_sys::PreventCommandDuringRecovery(command);
-        let open = pg_sys::try_relation_open(relation, pg_sys::ShareUpdateExclusiveLock as _);
+        kept!(pg_sys::PreventCommandIfReadOnly(command));
+        kept!(pg_sys::PreventCommandIfParallelMode(command));
+        kept!(pg_sys::PreventCommandDuringRecovery(command));
+        let open = kept!(pg_sys::try_relation_open(relation, pg_sys::ShareUpdateExclusiveLock as _));
         if open.is_null() {
-            CacheError::NotARelation.raise();
+            CacheError::not_a_relation().raise();
         }
         privileges::check_owner(relation);
         announce(relation);
         let address = pg_sys::ObjectAddress { classId: pg_sys::RelationRelationId, objectId: relation, objectSubId: 0 };
         let label = wanted.label().map_or(std::ptr::null(), CStr::as_ptr);
-        pg_sys::SetSecurityLabel(&address, PROVIDER.as_ptr(), label);
-        pg_sys::relation_close(open, pg_sys::NoLock as _);
+        kept!(pg_sys::SetSecurityLabel(&address, PROVIDER.as_ptr(), label));
+        kept!(pg_sys::relation_close(open, pg_sys::NoLock as _));
         // Later parts of the same statement see the policy.
-        pg_sys::CommandCounterIncrement();
+        kept!(pg_sys::CommandCounterIncrement());
     }
 }
 
-sql_function!(
-    set_policy,
-    Signature::value(&[pg_sys::REGCLASSOID, pg_sys::TEXTOID], pg_sys::VOIDOID),
-    "arrow_cache_set_policy"
-);
+sql_function!(set_policy, Signature::of(&[pg_sys::REGCLASSOID, pg_sys::TEXTOID]), "arrow_cache_set_policy");
 
 /// The policy of a relation.
 fn policy(call: FunctionCall<'_>) -> &'static str {
@@ -139,4 +136,4 @@ fn policy(call: FunctionCall<'_>) -> &'static str {
     relation_policy::of(call.oid(0)).name()
 }
 
-sql_function!(policy, Signature::value(&[pg_sys::REGCLASSOID], pg_sys::TEXTOID), "arrow_cache_policy");
+sql_function!(policy, Signature::of(&[pg_sys::REGCLASSOID]), "arrow_cache_policy");

@@ -2,7 +2,6 @@
 //! held.
 
 use arrow_cache_core::{Reason, RoomyVec, StatementCounter};
-use pgrx::iter::TableIterator;
 use pgrx::pg_sys;
 
 use super::stats::milliseconds;
@@ -10,17 +9,15 @@ use super::visible::Visible;
 use crate::error::or_raise;
 use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
+use crate::pg::returned::{Columns, Set};
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::shmem;
 
-/// The columns of the view `statements`.
-type StatementRow = (pg_sys::Oid, pg_sys::Oid, i64, i64, i64, i64, i64, i64, Option<&'static str>, f64);
-
-fn statement_counts_data(_: FunctionCall<'_>) -> TableIterator<'static, StatementRow> {
+fn statement_counts_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let store = shmem::required();
     let visible = Visible::to_current_user();
-    let mut rows: Vec<StatementRow> = Vec::new();
+    let mut rows = Vec::new();
     let mut gathered = Ok(());
     store.for_each_statement(backend::now(), |key, counts| {
         if gathered.is_ok() && visible.includes_role(key.user) {
@@ -40,32 +37,7 @@ fn statement_counts_data(_: FunctionCall<'_>) -> TableIterator<'static, Statemen
         }
     });
     or_raise(gathered);
-    TableIterator::new(rows)
+    Set::new(rows)
 }
 
-sql_function!(
-    statement_counts_data,
-    Signature::table(
-        &[],
-        &[
-            pg_sys::OIDOID,    // userid
-            pg_sys::OIDOID,    // dbid
-            pg_sys::INT8OID,   // queryid
-            pg_sys::INT8OID,   // hits
-            pg_sys::INT8OID,   // misses
-            pg_sys::INT8OID,   // stale
-            pg_sys::INT8OID,   // stale_hits
-            pg_sys::INT8OID,   // bypasses
-            pg_sys::TEXTOID,   // last_reason
-            pg_sys::FLOAT8OID, // time_saved_ms
-        ]
-    ),
-    "arrow_cache_statement_counts_data"
-);
-
-/// How many statements had to make room for others in the view `statements`.
-fn statements_dropped(_: FunctionCall<'_>) -> i64 {
-    shmem::required().statements_dropped() as i64
-}
-
-sql_function!(statements_dropped, Signature::value(&[], pg_sys::INT8OID), "arrow_cache_statements_dropped");
+sql_function!(statement_counts_data, Signature::of(&[]), "arrow_cache_statement_counts_data");

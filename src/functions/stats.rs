@@ -1,21 +1,21 @@
 //! The rows behind the views: counters, entries, relations, reasons. Entries are pinned while they are read; the store takes its locks
 //! itself.
 
-use arrow_cache_core::{Counter, EntryKind, EntryView, OutOfMemory, Reason, RoomyVec, Versions};
-use pgrx::datum::TimestampWithTimeZone;
-use pgrx::iter::TableIterator;
+use arrow_cache_core::{Counter, EntryKind, EntryView, OutOfMemory, Reason, RoomyVec};
 use pgrx::pg_sys;
 
 use super::visible::Visible;
 use crate::error::or_raise;
 use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
+use crate::pg::returned::{Columns, Set, Timestamp};
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
-use crate::{settings, shmem};
+use crate::settings;
+use crate::shmem::{self, SharedStore};
 
-fn timestamp(micros: i64) -> Option<TimestampWithTimeZone> {
-    if micros == 0 { None } else { TimestampWithTimeZone::try_from(micros).ok() }
+fn timestamp(micros: i64) -> Option<Timestamp> {
+    (micros != 0).then_some(Timestamp(micros))
 }
 
 /// A time of the store, as the views show it.
@@ -23,34 +23,25 @@ pub fn milliseconds(micros: u64) -> f64 {
     micros as f64 / 1000.0
 }
 
-/// The columns of the view `stats`.
-type StatsRow = (
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-    i32,
-    i32,
-    i64,
-    i64,
-    Option<f64>,
-    f64,
-    Option<TimestampWithTimeZone>,
-    i64,
-    i64,
-    i64,
-    f64,
-    Option<f64>,
-    Option<f64>,
-);
+/// How a wait may end.
+const ENDS: [Counter; 5] = [
+    Counter::WaitsAnswered,
+    Counter::WaitsTakenOver,
+    Counter::WaitsTimedOut,
+    Counter::WaitsGivenUp,
+    Counter::WaitsStopped,
+];
 
-fn stats_data(_: FunctionCall<'_>) -> TableIterator<'static, StatsRow> {
+/// Does this server replay, and does its cache follow?
+fn standby_state(store: &SharedStore) -> String {
+    match store.replay().fault() {
+        _ if !backend::is_in_recovery() => "primary".to_owned(),
+        None => "replaying".to_owned(),
+        Some(fault) => format!("off: {}", fault.name()),
+    }
+}
+
+fn stats_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let store = shmem::required();
     let counters = store.counters();
     let sum = |counter| counters.sum(counter) as i64;
@@ -61,7 +52,9 @@ fn stats_data(_: FunctionCall<'_>) -> TableIterator<'static, StatsRow> {
     let (saved, executed) = (sum(Counter::TimeSavedMicros), sum(Counter::TimeExecutedMicros));
     let saved_in_all = saved + sum(Counter::FragmentTimeSavedMicros);
     let answered = hits + sum(Counter::StaleHits);
-    TableIterator::once((
+    // A wait is counted when it ends.
+    let waits = ENDS.map(sum);
+    Set::once((
         hits,
         misses,
         stale,
@@ -85,161 +78,88 @@ fn stats_data(_: FunctionCall<'_>) -> TableIterator<'static, StatsRow> {
         milliseconds(executed as u64),
         share(saved_in_all, saved_in_all + executed),
         share(answered, answered + misses + stale),
+        sum(Counter::FragmentsStored),
+        sum(Counter::FragmentsServed),
+        sum(Counter::FragmentsComputed),
+        sum(Counter::FragmentRuns),
+        milliseconds(counters.sum(Counter::FragmentTimeSavedMicros)),
+        store.fragment_bytes() as i64,
+        waits.iter().sum::<i64>(),
+        waits[0],
+        waits[1],
+        waits[2],
+        waits[3],
+        waits[4],
+        milliseconds(counters.sum(Counter::WaitMicros)),
+        store.claims().held() as i64,
+        sum(Counter::StaleHits),
+        standby_state(&store),
+        store.statements_dropped() as i64,
     ))
 }
 
-sql_function!(
-    stats_data,
-    Signature::table(
-        &[],
-        &[
-            pg_sys::INT8OID,        // hits
-            pg_sys::INT8OID,        // misses
-            pg_sys::INT8OID,        // stale
-            pg_sys::INT8OID,        // bypasses
-            pg_sys::INT8OID,        // stores
-            pg_sys::INT8OID,        // evictions
-            pg_sys::INT8OID,        // expirations
-            pg_sys::INT8OID,        // invalidations
-            pg_sys::INT8OID,        // verify_checks
-            pg_sys::INT8OID,        // verify_mismatches
-            pg_sys::INT4OID,        // entries
-            pg_sys::INT4OID,        // max_entries
-            pg_sys::INT8OID,        // bytes_used
-            pg_sys::INT8OID,        // bytes_total
-            pg_sys::FLOAT8OID,      // hit_ratio
-            pg_sys::FLOAT8OID,      // time_saved_ms
-            pg_sys::TIMESTAMPTZOID, // stats_reset
-            pg_sys::INT8OID,        // other_statements
-            pg_sys::INT8OID,        // nested_statements
-            pg_sys::INT8OID,        // verify_samples
-            pg_sys::FLOAT8OID,      // time_executed_ms
-            pg_sys::FLOAT8OID,      // time_saved_ratio
-            pg_sys::FLOAT8OID,      // eligible_hit_ratio
-        ]
-    ),
-    "arrow_cache_stats_data"
-);
+sql_function!(stats_data, Signature::of(&[]), "arrow_cache_stats_data");
 
-type EntryRow = (
-    i64,
-    String,
-    Option<Vec<u8>>,
-    i64,
-    i32,
-    i32,
-    i64,
-    i64,
-    f64,
-    f64,
-    Option<TimestampWithTimeZone>,
-    Option<TimestampWithTimeZone>,
-    Option<TimestampWithTimeZone>,
-    bool,
-    Vec<pg_sys::Oid>,
-    &'static str,
-    f64,
-    i64,
-);
-
-fn entries_data(_: FunctionCall<'_>) -> TableIterator<'static, EntryRow> {
+fn entries_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let store = shmem::required();
-    // SAFETY: a plain read of a backend global; the name is a palloc'd C string.
-    let (database, datname) = unsafe {
-        let database = pg_sys::MyDatabaseId;
-        let name = pg_sys::get_database_name(database);
-        let name = std::ffi::CStr::from_ptr(name).to_string_lossy().into_owned();
-        (database.to_u32(), name)
-    };
+    let database = backend::database();
+    // SAFETY: the name of this database is a palloc'd C string.
+    let datname = unsafe { std::ffi::CStr::from_ptr(kept!(pg_sys::get_database_name(pg_sys::MyDatabaseId))) };
+    let datname = datname.to_string_lossy().into_owned();
     let now = backend::now();
     let versions = store.versions();
     let visible = Visible::to_current_user();
-    let mut rows: Vec<EntryRow> = Vec::new();
+    let row_of = |entry: &EntryView<'_>| -> Result<_, OutOfMemory> {
+        let is_current = entry.dependencies().iter().all(|d| versions.slot(d.slot).version() == d.version);
+        let mut relations = Vec::new();
+        for relation in entry.relations() {
+            relations.add(pg_sys::Oid::from(relation))?;
+        }
+        Ok((
+            entry.entry_id() as i64,
+            String::new(),
+            Vec::copy_of(entry.text())?,
+            entry.rows() as i64,
+            entry.columns() as i32,
+            entry.chunk_count() as i32,
+            entry.bytes() as i64,
+            entry.hits() as i64,
+            milliseconds(entry.execution_micros()),
+            milliseconds(entry.execution_micros().saturating_mul(entry.hits())),
+            timestamp(entry.created_at()),
+            if entry.hits() > 0 { timestamp(entry.last_used()) } else { None },
+            if entry.expires_at() == i64::MAX { None } else { timestamp(entry.expires_at()) },
+            is_current && entry.expires_at() > now,
+            relations,
+            match entry.kind() {
+                EntryKind::Answer => "answer",
+                EntryKind::Fragment => "fragment",
+            },
+            entry.score(now),
+            entry.rendition_bytes() as i64,
+        ))
+    };
+    let mut rows = Vec::new();
     let mut gathered = Ok(());
     // While entries are pinned only plain data is gathered; code that may raise runs afterwards.
     store.for_each(|entry| {
         if gathered.is_ok() && entry.database() == database && visible.includes(entry) {
-            gathered = entry_row(entry, &versions, now).and_then(|row| rows.add(row));
+            gathered = row_of(entry).and_then(|row| rows.add(row));
         }
     });
     or_raise(gathered);
-    TableIterator::new(rows.into_iter().map(move |mut row| {
+    Set::new(rows.into_iter().map(move |mut row| {
         row.1.clone_from(&datname);
         row.14.retain(|relation| visible.names(*relation));
         row
     }))
 }
 
-sql_function!(
-    entries_data,
-    Signature::table(
-        &[],
-        &[
-            pg_sys::INT8OID,        // entry_id
-            pg_sys::TEXTOID,        // datname
-            pg_sys::BYTEAOID,       // query
-            pg_sys::INT8OID,        // row_count
-            pg_sys::INT4OID,        // column_count
-            pg_sys::INT4OID,        // batches
-            pg_sys::INT8OID,        // bytes
-            pg_sys::INT8OID,        // hits
-            pg_sys::FLOAT8OID,      // execution_time_ms
-            pg_sys::FLOAT8OID,      // time_saved_ms
-            pg_sys::TIMESTAMPTZOID, // created_at
-            pg_sys::TIMESTAMPTZOID, // last_hit_at
-            pg_sys::TIMESTAMPTZOID, // expires_at
-            pg_sys::BOOLOID,        // valid
-            pg_sys::OIDARRAYOID,    // relations
-            pg_sys::TEXTOID,        // kind
-            pg_sys::FLOAT8OID,      // score
-            pg_sys::INT8OID,        // rendition_bytes
-        ]
-    ),
-    "arrow_cache_entries_data"
-);
+sql_function!(entries_data, Signature::of(&[]), "arrow_cache_entries_data");
 
-fn entry_row(entry: &EntryView<'_>, versions: &Versions<'_>, now: i64) -> Result<EntryRow, OutOfMemory> {
-    let last_hit = if entry.hits() > 0 { timestamp(entry.last_used()) } else { None };
-    let dependencies = entry.dependencies();
-    let is_current = dependencies.iter().all(|d| versions.slot(d.slot).version() == d.version);
-    let text = Vec::copy_of(entry.text())?;
-    let mut relations = Vec::new();
-    for relation in entry.relations() {
-        relations.add(pg_sys::Oid::from(relation))?;
-    }
-    let expires = if entry.expires_at() == i64::MAX { None } else { timestamp(entry.expires_at()) };
-    Ok((
-        entry.entry_id() as i64,
-        String::new(),
-        Some(text),
-        entry.rows() as i64,
-        entry.columns() as i32,
-        entry.chunk_count() as i32,
-        entry.bytes() as i64,
-        entry.hits() as i64,
-        milliseconds(entry.execution_micros()),
-        milliseconds(entry.execution_micros().saturating_mul(entry.hits())),
-        timestamp(entry.created_at()),
-        last_hit,
-        expires,
-        is_current && entry.expires_at() > now,
-        relations,
-        match entry.kind() {
-            EntryKind::Answer => "answer",
-            EntryKind::Fragment => "fragment",
-        },
-        entry.score(now),
-        entry.rendition_bytes() as i64,
-    ))
-}
-
-/// The columns of the view `relations`.
-type RelationRow = (pg_sys::Oid, i32, i64, Option<TimestampWithTimeZone>);
-
-fn relations_data(_: FunctionCall<'_>) -> TableIterator<'static, RelationRow> {
+fn relations_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let store = shmem::required();
-    // SAFETY: a plain read of a backend global.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let database = backend::database();
     let visible = Visible::to_current_user();
     // Each relation as often as entries rest on it.
     let mut named: Vec<u32> = Vec::new();
@@ -254,7 +174,7 @@ fn relations_data(_: FunctionCall<'_>) -> TableIterator<'static, RelationRow> {
     or_raise(gathered);
     named.sort_unstable();
     let mut next = 0;
-    TableIterator::new(std::iter::from_fn(move || {
+    Set::new(std::iter::from_fn(move || {
         while !visible.names(pg_sys::Oid::from(*named.get(next)?)) {
             next += 1;
         }
@@ -268,24 +188,9 @@ fn relations_data(_: FunctionCall<'_>) -> TableIterator<'static, RelationRow> {
     }))
 }
 
-sql_function!(
-    relations_data,
-    Signature::table(
-        &[],
-        &[
-            pg_sys::OIDOID,         // relation
-            pg_sys::INT4OID,        // entries
-            pg_sys::INT8OID,        // changes
-            pg_sys::TIMESTAMPTZOID, // last_change_at
-        ]
-    ),
-    "arrow_cache_relations_data"
-);
+sql_function!(relations_data, Signature::of(&[]), "arrow_cache_relations_data");
 
-/// The columns of the view `bypass_reasons`.
-type ReasonRow = (&'static str, i64);
-
-fn bypass_reasons_data(_: FunctionCall<'_>) -> TableIterator<'static, ReasonRow> {
+fn bypass_reasons_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let store = shmem::required();
     let counters = store.counters();
     let rows: Vec<_> = Reason::ALL
@@ -293,17 +198,7 @@ fn bypass_reasons_data(_: FunctionCall<'_>) -> TableIterator<'static, ReasonRow>
         .map(|reason| (reason.name(), counters.sum_reason(*reason) as i64))
         .filter(|(_, statements)| *statements > 0)
         .collect();
-    TableIterator::new(rows)
+    Set::new(rows)
 }
 
-sql_function!(
-    bypass_reasons_data,
-    Signature::table(
-        &[],
-        &[
-            pg_sys::TEXTOID, // reason
-            pg_sys::INT8OID, // statements
-        ]
-    ),
-    "arrow_cache_bypass_reasons_data"
-);
+sql_function!(bypass_reasons_data, Signature::of(&[]), "arrow_cache_bypass_reasons_data");

@@ -19,7 +19,7 @@ impl Visible {
     pub fn to_current_user() -> Self {
         let user = privileges::current_role();
         // SAFETY: a search of memberships.
-        let all = unsafe { pg_sys::has_privs_of_role(user, pg_sys::Oid::from(PG_READ_ALL_STATS)) };
+        let all = unsafe { kept!(pg_sys::has_privs_of_role(user, pg_sys::Oid::from(PG_READ_ALL_STATS))) };
         Self { user: user.to_u32(), all }
     }
 

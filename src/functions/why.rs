@@ -6,7 +6,6 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::{Reason, unclear_hint};
-use pgrx::iter::TableIterator;
 use pgrx::pg_sys;
 
 use super::clock_values;
@@ -17,6 +16,7 @@ use crate::lookup::parts::may_have_parts;
 use crate::lookup::{self, Effort, Found, Lateness, Question, execute_rights};
 use crate::pg::function_call::FunctionCall;
 use crate::pg::privileges;
+use crate::pg::returned::{Set, Text};
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
@@ -53,25 +53,22 @@ impl From<Reason> for Refusal {
 type Findings = (Vec<u32>, Vec<Vec<u8>>, Vec<u8>);
 
 /// The row that is returned: whether the query is cacheable, the reason if it is not, and details.
-type Answer = (bool, Option<&'static str>, Option<Vec<u8>>);
+type Answer = (bool, Option<&'static str>, Option<Text>);
 
 /// Would this query be cached? If so, `detail` tells what its answer would rest on; else why not.
-///
-/// Texts are passed as bytes in the encoding of the database, because Rust's strings are always UTF-8. A `bytea` has the same form in
-/// memory as a `text` of the same bytes.
-fn why(call: FunctionCall<'_>) -> TableIterator<'static, Answer> {
+fn why(call: FunctionCall<'_>) -> Set<Answer> {
     let store = shmem::required();
     let text = export::query_text(call).unwrap_or_default();
     // SAFETY: a snapshot is active.
     let checked = export::under_callers_snapshot(|| export::within(&text, || unsafe { check(&store, &text) }));
     let is_unclear = unclear_hint(text.to_bytes()).is_some();
-    TableIterator::once(match checked {
+    Set::once(match checked {
         Ok((relations, times, parts)) => {
             let hint = if is_unclear { b"; a hint before it is not understood".to_vec() } else { Vec::new() };
             let details = [b"rests on ".to_vec(), listed(relations), listed_times(&times), parts, hint];
-            (true, None, Some(details.concat()))
+            (true, None, Some(Text(details.concat())))
         }
-        Err(Refusal { reason: Reason::OutOfMemory, .. }) => CacheError::OutOfMemory.raise(),
+        Err(Refusal { reason: Reason::OutOfMemory, .. }) => CacheError::out_of_memory().raise(),
         Err(Refusal { reason, offender }) => {
             let sentence = reason.describe().as_bytes();
             let mut detail = match offender {
@@ -81,16 +78,12 @@ fn why(call: FunctionCall<'_>) -> TableIterator<'static, Answer> {
             if is_unclear {
                 detail.extend_from_slice(b" A hint before it is not understood.");
             }
-            (false, Some(reason.name()), Some(detail))
+            (false, Some(reason.name()), Some(Text(detail)))
         }
     })
 }
 
-sql_function!(
-    why,
-    Signature::table(&[pg_sys::TEXTOID], &[pg_sys::BOOLOID, pg_sys::TEXTOID, pg_sys::TEXTOID]),
-    "arrow_cache_why"
-);
+sql_function!(why, Signature::of(&[pg_sys::TEXTOID]), "arrow_cache_why");
 
 /// What is to be told of the query, if it is cacheable. A user who may not run the query gets the server's error about that, and learns
 /// nothing else.
@@ -135,7 +128,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         if !settings::enabled() {
             return Err(Reason::Disabled.into());
         }
-        let question = Question::only_asked(plan, text, pg_sys::GetActiveSnapshot().as_ref());
+        let question = Question::only_asked(plan, text, kept!(pg_sys::GetActiveSnapshot()).as_ref());
         let question = Question { effort: Effort::Pretend, ..question };
         let found = lookup::find(store, &question, Lateness::Refused)
             .map_err(|reason| Refusal { reason, offender: moving(reason, &question, &traits, ddl) });
@@ -209,7 +202,7 @@ fn one_select(text: &CStr) -> Result<(OwnQuery<'_>, Vec<pg_sys::Oid>), Refusal> 
 /// A function's name with its argument types, qualified if need be.
 fn function_name(function: pg_sys::Oid) -> Vec<u8> {
     // SAFETY: a catalog search; an unknown OID gives its number.
-    unsafe { CStr::from_ptr(pg_sys::format_procedure(function)) }.to_bytes().to_vec()
+    unsafe { CStr::from_ptr(kept!(pg_sys::format_procedure(function))) }.to_bytes().to_vec()
 }
 
 /// What reads a relation, as the rest of the sentence "It …".
@@ -241,7 +234,7 @@ fn compares(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
         return reads(relation);
     }
     // SAFETY: a catalog search about a column of a locked relation; null if it is gone.
-    let name = unsafe { pg_sys::get_attname(relation, column, true) };
+    let name = unsafe { kept!(pg_sys::get_attname(relation, column, true)) };
     // SAFETY: not null; a text that ends with NUL.
     let name = if name.is_null() { b"".as_slice() } else { unsafe { CStr::from_ptr(name) }.to_bytes() };
     let advice = b" with the time itself, which is cached if a B-tree index of the table begins with that column, or if the table is not larger than max_clock_scan";
@@ -253,7 +246,7 @@ fn compares(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
 fn is_readable(relation: pg_sys::Oid) -> bool {
     // An index has no rights of its own.
     // SAFETY: reads a catalog; InvalidOid for what is no index.
-    let table = unsafe { pg_sys::IndexGetRelation(relation, true) };
+    let table = unsafe { kept!(pg_sys::IndexGetRelation(relation, true)) };
     let relation = if table == pg_sys::InvalidOid { relation } else { table };
     privileges::has(privileges::current_role(), relation, pg_sys::ACL_SELECT)
 }
@@ -262,12 +255,12 @@ fn is_readable(relation: pg_sys::Oid) -> bool {
 fn relation_name(relation: pg_sys::Oid) -> Vec<u8> {
     // SAFETY: catalog searches. The relation is locked; if it has no name nevertheless, its number is shown.
     unsafe {
-        let name = pg_sys::get_rel_name(relation);
-        let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relation));
+        let name = kept!(pg_sys::get_rel_name(relation));
+        let schema = kept!(pg_sys::get_namespace_name(kept!(pg_sys::get_rel_namespace(relation))));
         if name.is_null() || schema.is_null() {
             return relation.to_u32().to_string().into_bytes();
         }
-        CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name)).to_bytes().to_vec()
+        CStr::from_ptr(kept!(pg_sys::quote_qualified_identifier(schema, name))).to_bytes().to_vec()
     }
 }
 

@@ -9,7 +9,7 @@ use super::previous::{PREVIOUS, active};
 use crate::invalidation::targets;
 use crate::lookup::{self, Call, Pending};
 use crate::pg::compat::{self, executor_run_hook};
-use crate::pg::error_passing::{direct, edge, with_cleanup, with_outcome};
+use crate::pg::error_passing::{edge, with_cleanup, with_outcome};
 use crate::pg::newer_snapshot;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::{attention, backend};
@@ -145,7 +145,7 @@ unsafe fn plan_after_all(desc: QueryDesc<'_>, call: &Call<'_>) {
     // SAFETY: the caller's promise.
     unsafe {
         // A plan shares parts with its query, and a portal that was bound outlives the message that holds the query.
-        let query = edge(|| pg_sys::copyObjectImpl(call.arguments().0.cast())).cast();
+        let query = edge(|| kept!(pg_sys::copyObjectImpl(call.arguments().0.cast()))).cast();
         desc.set_plan(plan_anew(query, *call));
         // Planning may have waited. The server takes the snapshot after it has planned.
         edge(|| newer_snapshot::take(&raw mut (*desc.as_ptr()).snapshot));

@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 use super::previous::PREVIOUS;
 use crate::invalidation::definitions;
-use crate::pg::error_passing::{direct, edge};
+use crate::pg::error_passing::edge;
 use crate::session;
 
 /// `object_access_hook`.

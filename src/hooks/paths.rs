@@ -4,7 +4,7 @@ use pgrx::pg_sys;
 
 use super::previous::PREVIOUS;
 use crate::fragments;
-use crate::pg::error_passing::{direct, edge};
+use crate::pg::error_passing::edge;
 
 /// `set_rel_pathlist_hook`: the planner has found the paths of a relation.
 ///

@@ -10,9 +10,8 @@ use super::previous::{PREVIOUS, active};
 use crate::fragments::{self, Combination, shown_clock};
 use crate::lookup::{self, Call, Placeholder, Planning};
 use crate::pg::compat;
-use crate::pg::error_passing::{direct, edge, with_cleanup};
+use crate::pg::error_passing::{edge, with_cleanup};
 use crate::pg::lists::oids;
-use crate::pg::server;
 use crate::session;
 
 /// `planner_hook`: plans a query, or finds that it need not be planned. What planning raises jumps over this frame.
@@ -57,7 +56,7 @@ pub unsafe fn plan_anew(query: *mut pg_sys::Query, call: Call<'_>) -> *mut pg_sy
     // SAFETY: the caller's promise.
     unsafe {
         with_cleanup(
-            || plan.set(direct!(server::planner(query, text, options, params))),
+            || plan.set(direct!(pg_sys::planner(query, text, options, params))),
             || session::set_must_plan(false),
         );
     }
@@ -147,7 +146,7 @@ unsafe fn stands_in(placeholder: Placeholder) -> bool {
             return true;
         }
         for relation in all().take(taken) {
-            direct!(server::UnlockRelationOid(relation, mode));
+            direct!(pg_sys::UnlockRelationOid(relation, mode));
         }
         false
     }

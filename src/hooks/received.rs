@@ -9,7 +9,6 @@ use pgrx::pg_sys;
 
 use crate::invalidation::redefinition;
 use crate::pg::backend_local::Local;
-use crate::pg::error_passing::direct;
 
 /// The first byte of a message that carries a change, and where in it the kind of the change stands: behind two positions in the WAL and a time
 /// (*Message Formats* in the server's documentation).
@@ -40,7 +39,7 @@ pub fn watch() {
         // SAFETY: the callback has the type that the server expects, and needs no argument. What lies in a `Local` stays where it is as long as
         // the process, and is not changed any more.
         unsafe {
-            pg_sys::before_shmem_exit(Some(ends), pg_sys::Datum::from(0_usize));
+            kept!(pg_sys::before_shmem_exit(Some(ends), pg_sys::Datum::from(0_usize)));
             WRAPPED.receive.set(functions.walrcv_receive);
             WRAPPED
                 .functions

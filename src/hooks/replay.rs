@@ -5,7 +5,6 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::RmgrIds;
 
 use crate::invalidation::replay;
-use crate::pg::error_passing::direct;
 use crate::pg::wal_record::{Redo, WalRecord};
 
 /// The end of redo for a resource manager.

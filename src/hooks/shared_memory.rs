@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::previous::PREVIOUS;
 use super::{replay, transaction};
 use crate::invalidation::last_callback;
-use crate::pg::error_passing::{direct, edge};
+use crate::pg::error_passing::edge;
 use crate::shmem;
 
 /// Set once the callbacks are in place that come after those of all preloaded libraries.

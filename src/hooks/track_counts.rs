@@ -4,7 +4,6 @@ use std::ffi::c_void;
 
 use super::previous::PREVIOUS;
 use crate::invalidation::track_counts;
-use crate::pg::error_passing::direct;
 
 /// Called with each value of `track_counts` before the setting takes it, at any moment; must not raise.
 ///

@@ -10,7 +10,7 @@ use crate::invalidation::{foreign, own_writes, publication, redefinition, write_
 use crate::lookup::single_flight;
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::edge;
-use crate::pg::{attention, backend, error_memory};
+use crate::pg::{attention, backend, error_passing};
 use crate::{capture, session};
 
 /// Is `resources_released` registered?
@@ -21,7 +21,7 @@ static IS_REGISTERED: Local<Cell<bool>> = Local::new(Cell::new(false));
 pub fn watch_released_resources() {
     if !IS_REGISTERED.get() {
         // SAFETY: the callback has the type that the server expects, and needs no argument.
-        unsafe { pg_sys::RegisterResourceReleaseCallback(Some(resources_released), std::ptr::null_mut()) };
+        unsafe { kept!(pg_sys::RegisterResourceReleaseCallback(Some(resources_released), std::ptr::null_mut())) };
         IS_REGISTERED.set(true);
     }
 }
@@ -120,9 +120,7 @@ unsafe fn publish(preparing: bool) {
         if backend::is_logical_worker() {
             edge(watch_released_resources);
         }
-        if preparing || !publication::publish_few() {
-            edge(|| publication::publish(preparing));
-        }
+        edge(|| publication::publish(preparing));
     }
 }
 
@@ -147,7 +145,7 @@ fn forget() {
     write_set::forget();
     own_writes::forget();
     // SAFETY: an error that ends a transaction has left our functions; one that they caught is over.
-    unsafe { error_memory::recover() };
+    unsafe { error_passing::recover() };
 }
 
 /// Called many times per transaction, and after the commit, where nothing may raise or wait.

@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 use super::previous::PREVIOUS;
 use super::utility_scope::{self, Utility};
-use crate::pg::error_passing::{direct, edge, with_outcome};
+use crate::pg::error_passing::{edge, with_outcome};
 
 /// `ProcessUtility_hook`.
 ///

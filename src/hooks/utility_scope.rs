@@ -14,7 +14,6 @@ use crate::functions::set_policy;
 use crate::invalidation::{foreign, redefinition, targets, write_set};
 use crate::lookup::portal;
 use crate::pg::compat;
-use crate::pg::error_passing::direct;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, children};
 use crate::report::{decision_log, tally};
@@ -73,11 +72,10 @@ impl Utility<'_> {
 /// Returns true if the cursor is WITH HOLD, and its message over with the statement, so that the commit that follows
 /// reads it to its end. A message of the extended protocol leaves open whether more follow before the commit.
 fn holds_at_once(cursor: &pg_sys::DeclareCursorStmt) -> bool {
-    // SAFETY: plain state of the backend. Several statements of one message are a transaction block (postgres.c,
-    // `exec_simple_query`).
+    // Several statements of one message are a transaction block (postgres.c, `exec_simple_query`).
     cursor.options & pg_sys::CURSOR_OPT_HOLD as i32 != 0
         && portal::is_of_simple_protocol()
-        && unsafe { !pg_sys::IsTransactionBlock() }
+        && !server::IsTransactionBlock()
 }
 
 /// What to undo when the statement is over. Plain data, so that an error may jump over it.
@@ -198,7 +196,7 @@ fn enter_nesting(utility: Utility<'_>, tag: NodeTag, scope: &mut Scope) {
     }
     if let Some(drop) = statement.as_a::<pg_sys::DropdbStmt>() {
         // SAFETY: the name is a C string, and an unknown one gives no OID.
-        let database = unsafe { pg_sys::get_database_oid(drop.dbname, true) };
+        let database = unsafe { kept!(pg_sys::get_database_oid(drop.dbname, true)) };
         scope.dropped_database = (database != pg_sys::InvalidOid).then(|| database.to_u32());
     }
     scope.commits_prepared = statement
@@ -280,7 +278,7 @@ pub unsafe fn leave(scope: Scope, raised: bool) {
         // What it has redefined is known only to the session that prepared it. An error may come after its end as well, but
         // whoever was refused has ended nothing.
         // SAFETY: the caller promises that there is an error.
-        if raised && error::refuses_prepared(unsafe { direct!(server::geterrcode()) }) {
+        if raised && error::refuses_prepared(unsafe { direct!(pg_sys::geterrcode()) }) {
             redefinition::give_up();
         } else {
             redefinition::end();

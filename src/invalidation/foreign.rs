@@ -13,6 +13,7 @@ use crate::pg::backend_local::Local;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::lists::oids;
 use crate::pg::object_ids::HEAP_TABLE_AM_OID;
+use crate::pg::server;
 use crate::pg::tree::{Tree, children};
 use crate::pg::{attention, backend, inheritance, relcache_listener};
 use crate::shmem::{self, SharedStore};
@@ -36,11 +37,9 @@ pub fn check_settled(store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>) -
     for entry in children!(plan.rtable as RangeTblEntry) {
         if is_foreign(entry.get()) {
             any = true;
-            // SAFETY: plain reads of backend variables.
-            let (database, started) =
-                unsafe { (pg_sys::MyDatabaseId.to_u32(), pg_sys::GetCurrentTransactionStartTimestamp()) };
+            let started = server::GetCurrentTransactionStartTimestamp();
             let versions = store.versions();
-            let slot = versions.slot(versions.relation(database, entry.relid.to_u32()));
+            let slot = versions.slot(versions.relation(backend::database(), entry.relid.to_u32()));
             if slot.read().last_change >= started {
                 return Err(Reason::WriterInProgress);
             }
@@ -66,7 +65,7 @@ pub fn note_target(relation: pg_sys::Oid, kind: u8) {
 /// The same for the relation that COPY FROM or TRUNCATE names.
 pub fn note_reached(relation: pg_sys::Oid) {
     // SAFETY: a search without a lock.
-    match unsafe { pg_sys::get_rel_relkind(relation) } as u8 {
+    match unsafe { kept!(pg_sys::get_rel_relkind(relation)) } as u8 {
         // TRUNCATE goes on to the children that inherit.
         pg_sys::RELKIND_RELATION => note_members(relation),
         kind => note_target(relation, kind),
@@ -87,10 +86,10 @@ fn note(relation: pg_sys::Oid) {
     }
     // SAFETY: plain reads of the backend's state. A statement that may not write is refused by the server itself.
     unsafe {
-        if pg_sys::RecoveryInProgress() || pg_sys::IsInParallelMode() {
+        if server::RecoveryInProgress() || kept!(pg_sys::IsInParallelMode()) {
             return;
         }
-        pg_sys::GetCurrentTransactionId();
+        kept!(pg_sys::GetCurrentTransactionId());
     }
     attention::leave_for_end();
     CHANGED.with_borrow_mut(|changed| changed.insert(relation.to_u32()));
@@ -112,14 +111,11 @@ pub fn rolled_back() {
     if changed.is_empty() {
         return;
     }
-    // SAFETY: a plain read of a backend global.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
-    let now = backend::now();
-    shmem::with_versions(|versions| {
-        for relation in changed {
-            versions.slot(versions.relation(database, relation)).bump(now);
-        }
-    });
+    let database = backend::database();
+    if let Some(store) = shmem::store_without_area() {
+        let (versions, now) = (store.versions(), backend::now());
+        changed.into_iter().for_each(|relation| versions.slot(versions.relation(database, relation)).bump(now));
+    }
 }
 
 /// A table with all that inherit from it, partitions included.

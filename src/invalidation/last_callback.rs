@@ -40,9 +40,9 @@ pub unsafe fn register(callback: Callback) {
     // and then it heads the server's own list.
     unsafe {
         let size = std::mem::size_of::<Item>();
-        let place: *mut Item = pg_sys::MemoryContextAllocZero(pg_sys::TopMemoryContext, size).cast();
-        pg_sys::pfree(place.cast());
-        pg_sys::RegisterXactCallback(Some(callback), mark());
+        let place: *mut Item = kept!(pg_sys::MemoryContextAllocZero(pg_sys::TopMemoryContext, size)).cast();
+        kept!(pg_sys::pfree(place.cast()));
+        kept!(pg_sys::RegisterXactCallback(Some(callback), mark()));
         let first = &*place;
         let ours = first.arg == mark() && first.callback.is_some_and(|known| std::ptr::fn_addr_eq(known, callback));
         if !ours {
@@ -52,9 +52,9 @@ pub unsafe fn register(callback: Callback) {
         while !(*last).next.is_null() {
             last = (*last).next;
         }
-        let item: *mut Item = pg_sys::MemoryContextAlloc(pg_sys::TopMemoryContext, size).cast();
+        let item: *mut Item = kept!(pg_sys::MemoryContextAlloc(pg_sys::TopMemoryContext, size)).cast();
         item.write(Item { next: std::ptr::null_mut(), callback: Some(callback), arg: std::ptr::null_mut() });
         (*last).next = item;
-        pg_sys::UnregisterXactCallback(Some(callback), mark());
+        kept!(pg_sys::UnregisterXactCallback(Some(callback), mark()));
     }
 }

@@ -16,12 +16,11 @@ use pgrx::pg_sys;
 
 use crate::invalidation::catalogs::is_meaningful_catalog;
 use crate::invalidation::definitions::Definitions;
-use crate::invalidation::queried_relations::{known_slot, may_carry_results, remember_slot};
-use crate::invalidation::writer::{Writer, publish_to};
+use crate::invalidation::queried_relations::may_carry_results;
+use crate::invalidation::writer::Writer;
 use crate::invalidation::{redefinition, track_counts, write_set};
 use crate::pg::backend;
 use crate::pg::backend_local::Local;
-use crate::pg::error_passing::edge;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::transaction_changes::{self, ChangedRelation};
 use crate::session;
@@ -41,49 +40,6 @@ pub fn note_relation(relation: pg_sys::Oid) {
     }
 }
 
-/// Most slots of what is published without lists.
-const FEW: usize = 8;
-
-/// Publishes at PRE_COMMIT what this transaction has changed, if that is nothing but rows of few relations that this backend knows, as in nearly all
-/// transactions. False if it may be more: then nothing has been published, and `publish` does it. Its frame is plain data: what the server raises while
-/// it is asked for its list jumps over it.
-///
-/// # Safety
-/// As `edge`.
-pub unsafe fn publish_few() -> bool {
-    let xid = backend::top_transaction_id();
-    let (Some(store), Some(counters)) = (shmem::attached_store(), shmem::own_counters()) else { return false };
-    if xid == 0 || track_counts::is_unlisted() || store.past_is_unknown() {
-        return false;
-    }
-    let mut slots = [SlotId(0); FEW];
-    let mut count = 0;
-    // A change of a catalog may be one of definitions; no slot is known of that.
-    let mut list = |relation: u32| {
-        let Some(slot) = known_slot(relation) else { return false };
-        for listed in slots.get(..count).unwrap_or(&slots) {
-            if *listed == slot {
-                return true;
-            }
-        }
-        let place = slots.get_mut(count);
-        count += 1;
-        place.map(|place| *place = slot).is_some()
-    };
-    // SAFETY: the caller's promise; the closure that is asked for each relation has no destructor.
-    unsafe {
-        if !edge(|| write_set::all_relations(&mut list)) || !transaction_changes::all_changed_relations(list) {
-            return false;
-        }
-        edge(|| {
-            publish_to(store, xid, slots.get(..count).unwrap_or(&slots));
-            counters.add(Counter::Invalidations, count as u64);
-            write_set::set_published();
-        });
-    }
-    true
-}
-
 /// Publishes everything this transaction has changed so far. At PRE_COMMIT and, then `preparing`, at PRE_PREPARE.
 pub fn publish(preparing: bool) {
     let xid = backend::top_transaction_id();
@@ -91,20 +47,23 @@ pub fn publish(preparing: bool) {
         return;
     }
     let Some(store) = shmem::store() else { return };
-    let mut lists = LISTS.take();
-    let extent = lists.gather();
-    let definitions = Definitions::of_transaction(&lists.changed, extent.unknown || extent.catalog_written);
-
     let writer = Writer::new(&store, xid);
+    let mut lists = LISTS.take();
+    let extent = lists.gather(&writer);
+    let definitions = Definitions::of_transaction(&lists.catalogs, extent.unknown || extent.catalog_written);
     if definitions.any && preparing {
         store.note_prepared_definitions();
     }
     let redefined = if definitions.any { writer.redefined(&definitions) } else { Vec::new() };
     redefinition::begin(&redefined);
-    lists.list_slots(&writer, &redefined, extent.unknown);
-    for slot in &lists.slots {
-        writer.publish(*slot);
+    redefined.iter().for_each(|slot| lists.add(&writer, *slot));
+    if extent.unknown {
+        lists.add(&writer, writer.wildcard());
     }
+    // A relation that the hooks have seen is on the server's list as well.
+    lists.slots.sort_unstable_by_key(|slot| slot.0);
+    lists.slots.dedup();
+    lists.slots.iter().for_each(|slot| writer.publish(*slot));
     store.counters().add(store.stripe(), Counter::Invalidations, lists.slots.len() as u64);
     write_set::set_published();
     lists.keep();
@@ -113,10 +72,8 @@ pub fn publish(preparing: bool) {
 /// Lists that a publication fills. They are kept from one to the next, so that they are not allocated each time.
 #[derive(Default)]
 struct Lists {
-    /// What the server lists.
-    changed: Vec<ChangedRelation>,
-    /// OIDs of relations whose rows have changed, ascending.
-    relations: Vec<u32>,
+    /// The catalogs that the server lists as changed.
+    catalogs: Vec<ChangedRelation>,
     /// What there is to publish.
     slots: Vec<SlotId>,
 }
@@ -130,58 +87,42 @@ struct Extent {
 }
 
 /// Empty lists, unless a publication is under way.
-static LISTS: Local<Cell<Lists>> =
-    Local::new(Cell::new(Lists { changed: Vec::new(), relations: Vec::new(), slots: Vec::new() }));
+static LISTS: Local<Cell<Lists>> = Local::new(Cell::new(Lists { catalogs: Vec::new(), slots: Vec::new() }));
 
 impl Lists {
-    /// Lists the relations that this transaction has changed, as the hooks and the server know them.
-    fn gather(&mut self) -> Extent {
-        let Self { changed, relations, .. } = self;
-        let mut listed = write_set::list_into(relations);
-        let catalog_written = relations.iter().any(|relation| is_meaningful_catalog(*relation));
-        let seen = relations.len();
-        transaction_changes::for_each_changed_relation(|relation| {
-            // Most were seen by the hooks as well.
-            if relations[..seen].binary_search(&relation.oid).is_err() {
-                listed = listed.and(relations.add(relation.oid));
-            }
-            listed = listed.and(changed.add(relation));
+    /// Lists what this transaction has changed, as the hooks and the server know it.
+    fn gather(&mut self, writer: &Writer<'_>) -> Extent {
+        let mut extent = Extent { unknown: track_counts::is_unlisted(), catalog_written: false };
+        write_set::for_each_relation(|relation| {
+            extent.catalog_written |= is_meaningful_catalog(relation);
+            self.add_relation(writer, relation);
         });
-        if relations.len() > seen {
-            relations.sort_unstable();
-            relations.dedup();
-        }
-        Extent { unknown: listed.is_err() || track_counts::is_unlisted(), catalog_written }
+        transaction_changes::for_each_changed_relation(|relation| {
+            if is_meaningful_catalog(relation.oid) {
+                extent.unknown |= self.catalogs.add(relation).is_err();
+            } else {
+                self.add_relation(writer, relation.oid);
+            }
+        });
+        extent
     }
 
-    /// Lists the slots of what was redefined and of the relations, and the wildcard if relations may be missing. Each stands there
-    /// once, so that it is published once; a slot that there is no memory to list is published at once.
-    fn list_slots(&mut self, writer: &Writer<'_>, redefined: &[SlotId], unknown: bool) {
-        let Self { relations, slots, .. } = self;
-        let mut list = |slot| {
-            if slots.add(slot).is_err() {
-                writer.publish(slot);
-            }
-        };
-        redefined.iter().for_each(|slot| list(*slot));
-        for relation in relations {
-            if may_carry_results(*relation) {
-                let slot = writer.relation(*relation);
-                remember_slot(*relation, slot);
-                list(slot);
-            }
+    fn add_relation(&mut self, writer: &Writer<'_>, relation: u32) {
+        if may_carry_results(relation) {
+            self.add(writer, writer.relation(relation));
         }
-        if unknown {
-            list(writer.wildcard());
+    }
+
+    /// Lists a slot, which is published at once if there is no memory for that.
+    fn add(&mut self, writer: &Writer<'_>, slot: SlotId) {
+        if self.slots.add(slot).is_err() {
+            writer.publish(slot);
         }
-        slots.sort_unstable_by_key(|slot| slot.0);
-        slots.dedup();
     }
 
     /// Gives the lists back to the next publication.
     fn keep(mut self) {
-        write_set::empty(&mut self.changed);
-        write_set::empty(&mut self.relations);
+        write_set::empty(&mut self.catalogs);
         write_set::empty(&mut self.slots);
         LISTS.set(self);
     }

@@ -3,7 +3,6 @@
 
 use std::cell::Cell;
 
-use arrow_cache_core::SlotId;
 use pgrx::pg_sys;
 
 use crate::invalidation::write_set;
@@ -14,49 +13,22 @@ use crate::pg::object_ids::FIRST_USER_OID;
 /// How many relations a backend remembers on which results may rest.
 const REMEMBERED: usize = 64;
 
-/// A relation on which results may rest.
-#[derive(Clone, Copy)]
-struct Known {
-    /// Its OID; 0 for none.
-    relation: u32,
-    /// The slot of its versions, once that was told.
-    slot: Option<SlotId>,
-}
-
-/// Relations on which results may rest, each in the place of its remainder.
-static KNOWN: Local<[Cell<Known>; REMEMBERED]> =
-    Local::new([const { Cell::new(Known { relation: 0, slot: None }) }; REMEMBERED]);
+/// Relations on which results may rest, each in the place of its remainder; 0 for none.
+static KNOWN: Local<[Cell<u32>; REMEMBERED]> = Local::new([const { Cell::new(0) }; REMEMBERED]);
 
 /// Can a result rest on this relation? Yes, if the relation is gone: then nobody can tell.
 ///
 /// Only a yes is remembered. If the OID belongs to another relation by now, a slot is bumped without need, and nothing worse happens.
 pub fn may_carry_results(relation: u32) -> bool {
-    KNOWN.with(|known| {
-        let known = &known[relation as usize % REMEMBERED];
-        if known.get().relation == relation {
-            return true;
-        }
-        let may = inspect(relation).is_none_or(|relation| relation.can_be_queried);
-        if may {
-            known.set(Known { relation, slot: None });
-        }
-        may
-    })
-}
-
-/// Tells the slot of a relation of this database on which results may rest, which does not change while the backend lives.
-pub fn remember_slot(relation: u32, slot: SlotId) {
     let known = &KNOWN[relation as usize % REMEMBERED];
-    if known.get().relation == relation {
-        known.set(Known { relation, slot: Some(slot) });
+    if known.get() == relation {
+        return true;
     }
-}
-
-/// The slot of a relation of this database, if this backend remembers it, and that results may rest on the relation.
-#[inline]
-pub fn known_slot(relation: u32) -> Option<SlotId> {
-    let known = KNOWN[relation as usize % REMEMBERED].get();
-    if known.relation == relation { known.slot } else { None }
+    let may = inspect(relation).is_none_or(|relation| relation.can_be_queried);
+    if may {
+        known.set(relation);
+    }
+    may
 }
 
 /// Can a result of another transaction rest on the definition of this relation? Not if the relation is new: another transaction can read

@@ -8,14 +8,13 @@
 
 use std::cell::Cell;
 
-use arrow_cache_core::{SlotId, Versions};
-use pgrx::pg_sys;
+use arrow_cache_core::SlotId;
 
 use crate::invalidation::catalogs::SHARED;
 use crate::invalidation::write_set;
 use crate::pg::backend;
 use crate::pg::backend_local::Local;
-use crate::shmem;
+use crate::shmem::{self, SharedStore};
 
 /// Is `note_commit_prepared` called in this process, a worker of logical replication?
 static WORKER_IS_WATCHED: Local<Cell<bool>> = Local::new(Cell::new(false));
@@ -41,25 +40,29 @@ pub fn begin(slots: &[SlotId]) {
         watch();
     }
     write_set::note_redefined(slots);
-    shmem::with_definers(|definers| slots.iter().for_each(|slot| definers.enter(*slot)));
+    if let Some(store) = shmem::store_without_area() {
+        slots.iter().for_each(|slot| store.definers().enter(*slot));
+    }
 }
 
 /// As `begin`, for COMMIT PREPARED of a transaction that may have redefined anything in this database. While none was prepared that has redefined
 /// something, it is only noted: one may be prepared before the server looks for it.
 pub fn begin_commit_prepared() {
     note_commit_prepared();
-    if shmem::may_have_prepared_definitions()
-        && let Some(slots) = shmem::with_versions(all_definitions)
+    if let Some(store) = shmem::store_without_area()
+        && store.may_have_prepared_definitions()
     {
-        begin(&slots);
+        begin(&all_definitions(&store));
     }
 }
 
 /// A prepared transaction is about to be committed here. It counts with all slots once one was prepared that has redefined something. Cannot
 /// raise.
 pub fn note_commit_prepared() {
-    if !write_set::note_committing_prepared(true) {
-        shmem::with_definers(|definers| definers.enter_commit());
+    if let Some(store) = shmem::store_without_area()
+        && !write_set::note_committing_prepared(true)
+    {
+        store.definers().enter_commit();
     }
 }
 
@@ -74,22 +77,23 @@ pub fn note_worker_is_watched() {
 /// Not inlined into the callback, which is called many times and hardly ever has anything to do here.
 #[inline(never)]
 pub fn end() {
+    let Some(store) = shmem::store_without_area() else { return };
     let is_counted = write_set::is_redefining();
     if is_counted {
         let slots = write_set::take_redefined();
-        bump(|_| slots.iter().copied());
+        bump(&store, &slots);
         count_off(&slots);
     }
     if write_set::is_committing_prepared() {
         // One that has redefined something may have been prepared when it was only noted.
-        if !is_counted && shmem::may_have_prepared_definitions() {
-            bump(all_definitions);
+        if !is_counted && store.may_have_prepared_definitions() {
+            bump(&store, &all_definitions(&store));
         }
         leave_commit_prepared();
     }
     // It might commit prepared transactions inside of other ones unseen.
-    if backend::is_logical_worker() && !WORKER_IS_WATCHED.get() && shmem::may_have_prepared_definitions() {
-        bump(all_definitions);
+    if backend::is_logical_worker() && !WORKER_IS_WATCHED.get() && store.may_have_prepared_definitions() {
+        bump(&store, &all_definitions(&store));
     }
 }
 
@@ -101,28 +105,28 @@ pub fn give_up() {
 
 /// COMMIT PREPARED is over, and versions have moved for it.
 fn leave_commit_prepared() {
-    if write_set::note_committing_prepared(false) {
-        shmem::with_definers(|definers| definers.leave_commit());
+    if let Some(store) = shmem::store_without_area()
+        && write_set::note_committing_prepared(false)
+    {
+        store.definers().leave_commit();
     }
 }
 
 /// The slots of all definitions that a transaction of this database can have changed.
-fn all_definitions(versions: Versions<'_>) -> [SlotId; 4] {
-    // SAFETY: a plain read of a backend global.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+fn all_definitions(store: &SharedStore) -> [SlotId; 4] {
+    let versions = store.versions();
+    let database = backend::database();
     [versions.catalogs(database), versions.ddl(database), versions.ddl(SHARED), versions.enums(database)]
 }
 
 fn count_off(slots: &[SlotId]) {
-    shmem::with_definers(|definers| slots.iter().for_each(|slot| definers.leave(*slot)));
+    if let Some(store) = shmem::store_without_area() {
+        slots.iter().for_each(|slot| store.definers().leave(*slot));
+    }
 }
 
 /// Bumps the versions of some slots.
-fn bump<S: IntoIterator<Item = SlotId>>(slots: impl FnOnce(Versions<'_>) -> S) {
+fn bump(store: &SharedStore, slots: &[SlotId]) {
     let now = backend::now();
-    shmem::with_versions(|versions| {
-        for slot in slots(versions) {
-            versions.slot(slot).bump(now);
-        }
-    });
+    slots.iter().for_each(|slot| store.versions().slot(*slot).bump(now));
 }

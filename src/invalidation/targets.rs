@@ -55,7 +55,7 @@ unsafe fn is_listed_when_changed(target: *const pg_sys::ResultRelInfo) -> bool {
 /// Notes the relation that COPY FROM names.
 pub fn note_named(relation: pg_sys::Oid) {
     // SAFETY: a search without a lock.
-    let kind = unsafe { pg_sys::get_rel_relkind(relation) } as u8;
+    let kind = unsafe { kept!(pg_sys::get_rel_relkind(relation)) } as u8;
     // The server lists the leaves that get rows.
     if kind != pg_sys::RELKIND_PARTITIONED_TABLE {
         publication::note_relation(relation);

@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-use arrow_cache_core::{OutOfMemory, Room, RoomyVec, SlotId};
+use arrow_cache_core::{Room, SlotId};
 
 use crate::pg::attention;
 use crate::pg::backend_local::Local;
@@ -91,18 +91,9 @@ pub fn holds(relation: u32) -> bool {
     WRITES.with(|writes| writes.relations.borrow().binary_search(&relation).is_ok())
 }
 
-/// Does this hold of each relation that this transaction has written, as far as the hooks have seen? Asks no more when it does not.
-#[inline]
-pub fn all_relations(holds: impl FnMut(u32) -> bool) -> bool {
-    WRITES.with(|writes| writes.relations.borrow().iter().copied().all(holds))
-}
-
-/// Adds to a list the relations that this transaction has written, as far as the hooks have seen, in ascending order.
-///
-/// # Errors
-/// There is not enough memory.
-pub fn list_into(list: &mut Vec<u32>) -> Result<(), OutOfMemory> {
-    WRITES.with(|writes| list.add_all(&writes.relations.borrow()))
+/// Calls `visit` with each relation that this transaction has written, as far as the hooks have seen.
+pub fn for_each_relation(visit: impl FnMut(u32)) {
+    WRITES.with(|writes| writes.relations.borrow().iter().copied().for_each(visit));
 }
 
 /// Notes that this transaction may write relations that neither the hooks nor the server list.

@@ -31,24 +31,6 @@ fn oldest_running(xid: u64) -> u64 {
     if recent == pg_sys::FirstNormalTransactionId { 0 } else { widen_xid(xid, recent.into_inner()) }
 }
 
-/// Publishes to some slots that the transaction under way, which has this id, changes what they stand for.
-#[inline]
-pub fn publish_to(store: &SharedStore, xid: u64, slots: &[SlotId]) {
-    let versions = store.versions();
-    versions.ensure_floor(xid + 1);
-    let (oldest_running, now) = (oldest_running(xid), backend::now());
-    for slot in slots {
-        if !versions.slot(*slot).try_publish(xid, oldest_running, now) {
-            publish_asking(store, xid, *slot);
-        }
-    }
-}
-
-#[inline(never)]
-fn publish_asking(store: &SharedStore, xid: u64, slot: SlotId) {
-    Writer::new(store, xid).publish(slot);
-}
-
 /// The transaction that publishes, as the slots have to know it.
 pub struct Writer<'a> {
     versions: Versions<'a>,
@@ -68,8 +50,7 @@ impl<'a> Writer<'a> {
         let versions = store.versions();
         versions.ensure_floor(xid + 1);
         look_for_the_past(store, xid);
-        // SAFETY: a plain read of the backend's own state.
-        let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+        let database = backend::database();
         let oldest_running = oldest_running(xid);
         let running = Cell::new(AskedXids::from(oldest_running));
         Self { versions, database, xid, oldest_running, now: backend::now(), running }
@@ -115,7 +96,7 @@ impl<'a> Writer<'a> {
         }
         let mut answers = self.running.get();
         // SAFETY: asks the process array; no lock of ours is held.
-        let ask = |xid| unsafe { pg_sys::TransactionIdIsInProgress(pg_sys::TransactionId::from(xid as u32)) };
+        let ask = |xid| unsafe { kept!(pg_sys::TransactionIdIsInProgress(pg_sys::TransactionId::from(xid as u32))) };
         let running = answers.get(xid, ask);
         self.running.set(answers);
         running

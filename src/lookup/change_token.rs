@@ -2,7 +2,6 @@
 //! (docs/architecture/exactness.md, Change tokens). Reads shared memory; keeps nothing.
 
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
-use pgrx::pg_sys;
 
 use super::question::Question;
 use super::rules;
@@ -17,7 +16,7 @@ use crate::shmem::SharedStore;
 pub fn definitions(store: &SharedStore) -> Versions {
     let versions = rules::definitions(store);
     // SAFETY: called inside a transaction.
-    unsafe { pg_sys::AcceptInvalidationMessages() };
+    unsafe { kept!(pg_sys::AcceptInvalidationMessages()) };
     versions
 }
 

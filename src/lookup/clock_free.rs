@@ -34,11 +34,11 @@ fn part_below<'q>(query: QueryDesc<'q>, plan: Tree<'q, pg_sys::PlannedStmt>, nam
     // nodes with its copy.
     unsafe {
         let caller = pg_sys::MemoryContextSwitchTo(query.own_context());
-        let copy: *mut pg_sys::PlannedStmt = pg_sys::palloc(size_of::<pg_sys::PlannedStmt>()).cast();
+        let copy: *mut pg_sys::PlannedStmt = kept!(pg_sys::palloc(size_of::<pg_sys::PlannedStmt>())).cast();
         copy.copy_from_nonoverlapping(plan.as_ptr(), 1);
         (*copy).planTree = top.lefttree;
         (*copy).invalItems = plan_marker::items_of_part(plan);
-        let part: *mut pg_sys::QueryDesc = pg_sys::palloc(size_of::<pg_sys::QueryDesc>()).cast();
+        let part: *mut pg_sys::QueryDesc = kept!(pg_sys::palloc(size_of::<pg_sys::QueryDesc>())).cast();
         // The snapshot is registered for the query, and the part ends with it.
         part.write(pg_sys::QueryDesc {
             operation: query.operation(),
@@ -89,10 +89,10 @@ unsafe fn put_below(query: QueryDesc<'_>, rest: Tree<'_, pg_sys::PlannedStmt>, b
     unsafe {
         let caller = pg_sys::MemoryContextSwitchTo(query.own_context());
         let own = query.plan().as_ptr();
-        let top: *mut pg_sys::Result = pg_sys::palloc(size_of::<pg_sys::Result>()).cast();
+        let top: *mut pg_sys::Result = kept!(pg_sys::palloc(size_of::<pg_sys::Result>())).cast();
         top.copy_from_nonoverlapping((*own).planTree.cast(), 1);
         (*top).plan.lefttree = below;
-        let plan: *mut pg_sys::PlannedStmt = pg_sys::palloc(size_of::<pg_sys::PlannedStmt>()).cast();
+        let plan: *mut pg_sys::PlannedStmt = kept!(pg_sys::palloc(size_of::<pg_sys::PlannedStmt>())).cast();
         plan.copy_from_nonoverlapping(rest.as_ptr(), 1);
         (*plan).planTree = top.cast();
         (*plan).invalItems = (*own).invalItems;

@@ -3,8 +3,6 @@
 
 use std::cell::Cell;
 
-use pgrx::pg_sys;
-
 use super::rules;
 use crate::pg::backend_local::Local;
 use crate::query::withdrawn_functions;
@@ -25,7 +23,7 @@ pub fn may_lack(ddl: u64) -> bool {
 fn ask(ddl: u64) -> bool {
     // The version was read before. What it stands for is seen after the messages about it.
     // SAFETY: called inside a transaction.
-    unsafe { pg_sys::AcceptInvalidationMessages() };
+    unsafe { kept!(pg_sys::AcceptInvalidationMessages()) };
     let Some(lacks) = withdrawn_functions::any() else { return true };
     // What a transaction sees that has changed definitions itself may be rolled back. What others are changing may be seen as it was.
     if rules::check_own_writes(&[]).is_ok() && rules::are_settled() {

@@ -126,6 +126,8 @@ fn take_first(is_wanted: impl Fn(&Held) -> bool) -> Option<Held> {
 
 fn give_back(claim: Claim, ending: Ending) {
     let place = claim.place();
-    shmem::with_claims(|claims| claims.release(claim, ending));
+    if let Some(store) = shmem::store_without_area() {
+        store.claims().release(claim, ending);
+    }
     shmem::wake_waiters(place);
 }

@@ -18,7 +18,6 @@ use super::{admission, portal};
 use crate::arrow::column::{self, Column};
 use crate::invalidation::own_writes;
 use crate::pg::compat::unchecked_plan;
-use crate::pg::error_passing::kept;
 use crate::pg::tree::{Tree, child};
 use crate::pg::{allocator, backend, server};
 use crate::query::eligibility::{QueryTraits, check_query};

@@ -158,7 +158,7 @@ pub fn has_valid_plan() -> bool {
         // SAFETY: called inside a transaction; a portal that runs a cached plan holds it meanwhile.
         unsafe {
             (*portal.cplan).refcount > 1 && {
-                pg_sys::AcceptInvalidationMessages();
+                kept!(pg_sys::AcceptInvalidationMessages());
                 (*portal.cplan).is_valid
             }
         }

@@ -123,7 +123,7 @@ impl<'q> Question<'q> {
     /// There is a type among them whose values are not stored.
     pub fn columns(&self) -> Result<Vec<Column>, Reason> {
         // SAFETY: a question's plan is valid, with a tree of its own; the row type is made here.
-        let row_type = unsafe { RowType::of(pg_sys::ExecCleanTypeFromTL((*self.plan.planTree).targetlist)) };
+        let row_type = unsafe { RowType::of(kept!(pg_sys::ExecCleanTypeFromTL((*self.plan.planTree).targetlist))) };
         column::columns_of(row_type, Records::Stored)
     }
 }

@@ -146,8 +146,7 @@ impl<'s> RowBounds<'s> {
         let Ok(fill) = store.reserve(now) else { return };
         let entry = NewEntry {
             kind: NewKind::Fragment { most_bytes: settings::fragment_bytes() },
-            // SAFETY: a plain global of the backend.
-            database: unsafe { pg_sys::MyDatabaseId.to_u32() },
+            database: backend::database(),
             // It is about all rows, whoever may read them: only who may see the statements of all users sees it.
             role: pg_sys::InvalidOid.to_u32(),
             text: place.text(),
@@ -224,8 +223,7 @@ impl Place {
         let mut key = HashBuffer::new();
         key.u64(store.seed());
         key.part(b"bounds");
-        // SAFETY: a plain global of the backend.
-        key.u32(unsafe { pg_sys::MyDatabaseId.to_u32() });
+        key.u32(backend::database());
         key.u32(column.table.to_u32());
         key.u32(u32::from(column.number.cast_unsigned()));
         if !key.is_complete() {

@@ -34,7 +34,7 @@ pub const UNKNOWN_CATALOGS: u64 = u64::MAX;
 
 fn database() -> u32 {
     // SAFETY: a plain read of a backend global.
-    unsafe { pg_sys::MyDatabaseId.to_u32() }
+    backend::database()
 }
 
 /// R1, R9. The snapshot in the form that the protocol needs.
@@ -293,6 +293,7 @@ pub fn sees_catalogs(store: &SharedStore, versions: Versions) -> bool {
 /// The snapshot that planning runs under.
 pub fn snapshot_of_planning<'s>(store: &SharedStore) -> Option<(&'s pg_sys::SnapshotData, SnapshotView<'s>)> {
     // SAFETY: plain state of the backend; the active snapshot stays active while a query is planned.
-    let data = unsafe { if pg_sys::ActiveSnapshotSet() { pg_sys::GetActiveSnapshot().as_ref() } else { None } }?;
+    let data =
+        unsafe { if kept!(pg_sys::ActiveSnapshotSet()) { kept!(pg_sys::GetActiveSnapshot()).as_ref() } else { None } }?;
     Some((data, snapshot(store, Some(data)).ok()?))
 }

@@ -13,7 +13,6 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use arrow_cache_core::{CacheKey, Claimed, Dependency, Reason, Taking, Wanted};
-use pgrx::pg_sys;
 
 use super::held_claims::{self, Kind, Lead};
 use super::outcome::{Found, Guarantees};
@@ -165,8 +164,7 @@ pub fn is_computed(store: &SharedStore, key: CacheKey, wanted: Wanted) -> bool {
 /// What a statement wants that accepts outdated answers as of `earliest`, but none from before its session's own commits. Its own answer would be right
 /// as of `as_of`, and is not stored late if the definitions have not the version `catalogs` any more. Times in microseconds.
 pub fn late(store: &SharedStore, as_of: i64, earliest: i64, catalogs: u64) -> Wanted {
-    // SAFETY: a plain global of the backend.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let database = backend::database();
     let earliest = earliest.max(session::last_own_commit().saturating_add(1));
     Wanted::Late { as_of, earliest, catalogs: (store.versions().catalogs(database), catalogs) }
 }

@@ -72,8 +72,7 @@ pub fn servable_age(store: &SharedStore, pin: &Pin, statement: &Statement<'_>, b
     }
     let is_expired = view.expires_at() <= now
         || statement.terms.ttl_micros().is_some_and(|ttl| now.saturating_sub(view.created_at()) > ttl);
-    // SAFETY: a plain global of the backend.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let database = backend::database();
     if is_expired
         || known_good <= session::last_own_commit()
         || !rules::are_settled()
@@ -110,8 +109,7 @@ pub fn check_stored_late(
     known_good: i64,
     catalogs: u64,
 ) -> Result<(), Reason> {
-    // SAFETY: a plain global of the backend.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let database = backend::database();
     let versions = store.versions();
     if versions.slot(versions.catalogs(database)).version() != catalogs {
         return Err(Reason::ChangedMeanwhile);

@@ -69,7 +69,7 @@ pub fn check(
     is_one_shot: bool,
 ) -> Result<Eligible, Reason> {
     // SAFETY: called inside a transaction.
-    unsafe { pg_sys::AcceptInvalidationMessages() };
+    unsafe { kept!(pg_sys::AcceptInvalidationMessages()) };
     let Identified { form, .. } = identified;
     let known = traits.is_some();
     let (traits, resolution) = match traits {

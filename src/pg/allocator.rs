@@ -20,9 +20,9 @@ use std::ptr::NonNull;
 
 use arrow_cache_core::reserve::{GRAIN, Reserve};
 use arrow_cache_core::{OutOfMemory, room};
-use pgrx::PgTryBuilder;
 
 use super::backend_local::Local;
+use super::error_passing::caught;
 use super::server;
 
 /// Bytes of the reserve. They take no memory until they are needed.
@@ -246,7 +246,7 @@ pub fn prepare() {
     use_stack(STACK);
     release_stack();
     // The first panic creates all of these variables, including those of pgrx.
-    PgTryBuilder::new(|| panic!("the first panic")).catch_others(|_| ()).execute();
+    let _ = caught(|| panic!("the first panic"));
 }
 
 #[inline(never)]

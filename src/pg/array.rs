@@ -26,7 +26,7 @@ impl ElementType {
     pub fn of(type_oid: pg_sys::Oid) -> Self {
         let (mut length, mut by_value, mut alignment) = (0, false, 0);
         // SAFETY: asks the catalog.
-        unsafe { pg_sys::get_typlenbyvalalign(type_oid, &mut length, &mut by_value, &mut alignment) };
+        unsafe { kept!(pg_sys::get_typlenbyvalalign(type_oid, &mut length, &mut by_value, &mut alignment)) };
         let alignment = match alignment as u8 {
             pg_sys::TYPALIGN_CHAR => 1,
             pg_sys::TYPALIGN_SHORT => 2,

@@ -3,7 +3,6 @@
 
 use pgrx::pg_sys;
 
-use super::error_passing::kept;
 use super::server;
 
 /// The id of the present transaction, 0 if it has none (yet).
@@ -53,9 +52,15 @@ pub fn accept_interrupts() {
     // SAFETY: a plain global of the backend; the function may be called wherever no lock is held.
     unsafe {
         if pg_sys::InterruptPending != 0 {
-            kept!(server::ProcessInterrupts());
+            kept!(pg_sys::ProcessInterrupts());
         }
     }
+}
+
+/// The OID of the database of this backend.
+pub fn database() -> u32 {
+    // SAFETY: a plain global of the backend, which does not change after its start.
+    unsafe { pg_sys::MyDatabaseId.to_u32() }
 }
 
 /// The encoding of the database.

@@ -16,15 +16,15 @@ pub fn withdrawn() -> Option<Vec<pg_sys::Oid>> {
     // SAFETY: the key is the one of the index over OIDs. Rows have the layout of their catalog.
     unsafe {
         let mut key = pg_sys::ScanKeyData::default();
-        pg_sys::ScanKeyInit(
+        kept!(pg_sys::ScanKeyInit(
             &raw mut key,
             pg_sys::Anum_pg_proc_oid as pg_sys::AttrNumber,
             pg_sys::BTLessStrategyNumber as pg_sys::StrategyNumber,
             pg_sys::RegProcedure::from(pg_sys::F_OIDLT),
             pg_sys::Datum::from(FIRST_UNPINNED_OID),
-        );
+        ));
         catalog_scan::scan(FUNCTIONS, key, |row, columns| {
-            if !pg_sys::heap_attisnull(row, pg_sys::Anum_pg_proc_proacl as i32, columns) {
+            if !kept!(pg_sys::heap_attisnull(row, pg_sys::Anum_pg_proc_proacl as i32, columns)) {
                 functions.push((*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_proc>()).oid);
             }
             true

@@ -4,9 +4,6 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-use super::error_passing::kept;
-use super::server;
-
 /// An argument or a column of a function's declaration.
 pub struct DeclaredArgument {
     /// Its type.
@@ -30,7 +27,7 @@ impl CatalogRow {
     pub fn find(cache: pg_sys::SysCacheIdentifier::Type, object: pg_sys::Oid) -> Option<Self> {
         let cache = cache as i32;
         // SAFETY: a search with the one key that the caches of objects by OID have.
-        let tuple = unsafe { pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(object)) };
+        let tuple = unsafe { kept!(pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(object))) };
         // Made only where there is one: it gives back what it holds.
         (!tuple.is_null()).then(|| Self { cache, tuple })
     }
@@ -39,7 +36,8 @@ impl CatalogRow {
     pub fn find_pair(cache: pg_sys::SysCacheIdentifier::Type, one: pg_sys::Oid, other: pg_sys::Oid) -> Option<Self> {
         let cache = cache as i32;
         // SAFETY: a search with as many keys as the cache has.
-        let tuple = unsafe { pg_sys::SearchSysCache2(cache, pg_sys::Datum::from(one), pg_sys::Datum::from(other)) };
+        let tuple =
+            unsafe { kept!(pg_sys::SearchSysCache2(cache, pg_sys::Datum::from(one), pg_sys::Datum::from(other))) };
         // Made only where there is one: it gives back what it holds.
         (!tuple.is_null()).then(|| Self { cache, tuple })
     }
@@ -59,8 +57,8 @@ impl CatalogRow {
             let maker = (*head).t_choice.t_heap.t_xmin;
             (*head).t_infomask & frozen == frozen
                 || maker.into_inner() < pg_sys::FirstNormalTransactionId.into_inner()
-                || (!pg_sys::TransactionIdIsCurrentTransactionId(maker)
-                    && !kept!(server::XidInMVCCSnapshot(maker, (&raw const *snapshot).cast_mut())))
+                || (!kept!(pg_sys::TransactionIdIsCurrentTransactionId(maker))
+                    && !kept!(pg_sys::XidInMVCCSnapshot(maker, (&raw const *snapshot).cast_mut())))
         }
     }
 
@@ -78,7 +76,7 @@ impl CatalogRow {
         // SAFETY: the tuple is a row of pg_proc. The server returns palloc'd arrays with as many elements as it counts; without modes, all
         // are arguments.
         unsafe {
-            let count = pg_sys::get_func_arg_info(self.tuple, &raw mut types, &raw mut names, &raw mut modes);
+            let count = kept!(pg_sys::get_func_arg_info(self.tuple, &raw mut types, &raw mut names, &raw mut modes));
             let argument = |index: usize| {
                 let mode = if modes.is_null() { pg_sys::PROARGMODE_IN } else { *modes.add(index) as u8 };
                 DeclaredArgument {
@@ -116,7 +114,7 @@ impl CatalogRow {
     fn column(&self, number: i16) -> Option<pg_sys::Datum> {
         let mut is_null = true;
         // SAFETY: the tuple is held, and of this cache.
-        let value = unsafe { pg_sys::SysCacheGetAttr(self.cache, self.tuple, number, &raw mut is_null) };
+        let value = unsafe { kept!(pg_sys::SysCacheGetAttr(self.cache, self.tuple, number, &raw mut is_null)) };
         (!is_null).then_some(value)
     }
 
@@ -131,8 +129,8 @@ impl CatalogRow {
             // SAFETY: an array of texts, of which the server makes another one without that setting; null if nothing is
             // left.
             unsafe {
-                let settings = pg_sys::pg_detoast_datum(settings.cast_mut_ptr()).cast();
-                pg_sys::GUCArrayDelete(settings, c"search_path".as_ptr()).is_null()
+                let settings = kept!(pg_sys::pg_detoast_datum(settings.cast_mut_ptr())).cast();
+                kept!(pg_sys::GUCArrayDelete(settings, c"search_path".as_ptr())).is_null()
             }
         })
     }
@@ -170,13 +168,13 @@ impl CatalogRow {
     pub fn text(&self, number: i16) -> Option<&CStr> {
         let value = self.column(number)?;
         // SAFETY: a varlena, as the caller says. The copy ends with NUL, and lives at least as long as the row is held.
-        Some(unsafe { CStr::from_ptr(pg_sys::text_to_cstring(value.cast_mut_ptr())) })
+        Some(unsafe { CStr::from_ptr(kept!(pg_sys::text_to_cstring(value.cast_mut_ptr()))) })
     }
 }
 
 impl Drop for CatalogRow {
     fn drop(&mut self) {
         // SAFETY: the reference that `find` took.
-        unsafe { pg_sys::ReleaseSysCache(self.tuple) };
+        unsafe { kept!(pg_sys::ReleaseSysCache(self.tuple)) };
     }
 }

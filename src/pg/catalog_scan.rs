@@ -4,8 +4,7 @@
 use pgrx::pg_sys;
 
 use super::compat::lock_at_once;
-use super::error_passing::{keeping, kept};
-use super::server;
+use super::error_passing::keeping;
 
 /// A catalog, and one of its indexes.
 #[derive(Clone, Copy)]
@@ -35,19 +34,19 @@ pub unsafe fn scan(
         }
         let is_read = keeping(|| lock_at_once(index));
         if is_read {
-            let open = pg_sys::table_open(table, LOCK);
-            let scan = pg_sys::systable_beginscan(open, index, true, std::ptr::null_mut(), 1, &raw mut key);
+            let open = kept!(pg_sys::table_open(table, LOCK));
+            let scan = kept!(pg_sys::systable_beginscan(open, index, true, std::ptr::null_mut(), 1, &raw mut key));
             loop {
-                let row = pg_sys::systable_getnext(scan);
+                let row = kept!(pg_sys::systable_getnext(scan));
                 if row.is_null() || !visit(row, (*open).rd_att) {
                     break;
                 }
             }
-            pg_sys::systable_endscan(scan);
-            pg_sys::table_close(open, LOCK);
-            kept!(server::UnlockRelationOid(index, LOCK));
+            kept!(pg_sys::systable_endscan(scan));
+            kept!(pg_sys::table_close(open, LOCK));
+            kept!(pg_sys::UnlockRelationOid(index, LOCK));
         }
-        kept!(server::UnlockRelationOid(table, LOCK));
+        kept!(pg_sys::UnlockRelationOid(table, LOCK));
         is_read.then_some(())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use pgrx::pg_sys;
 
-use super::error_passing::{direct, edge, with_cleanup};
+use super::error_passing::{edge, with_cleanup};
 use super::server::{self, PqCommMethods};
 use crate::error;
 
@@ -39,7 +39,7 @@ pub unsafe fn send(messages: &[u8]) {
     unsafe {
         hand_over(messages);
         if pg_sys::InterruptPending != 0 {
-            direct!(server::ProcessInterrupts());
+            direct!(pg_sys::ProcessInterrupts());
         }
     }
 }
@@ -57,7 +57,7 @@ pub unsafe fn send_pieces<'p, I: Iterator<Item = &'p [u8]>>(pieces: impl FnOnce(
             write(pieces);
         }
         if pg_sys::InterruptPending != 0 {
-            direct!(server::ProcessInterrupts());
+            direct!(pg_sys::ProcessInterrupts());
         }
     }
 }

@@ -2,9 +2,6 @@
 
 use pgrx::pg_sys::{self, Datum, NodeTag};
 
-use super::error_passing::direct;
-use super::server;
-
 /// Makes an expression ready to be computed, in the current memory context. The expression has to live as long. What it
 /// raises jumps over this frame.
 ///
@@ -12,7 +9,7 @@ use super::server;
 /// An expression that can be executed, without columns and sub-queries.
 pub unsafe fn prepare(expression: *mut pg_sys::Node) -> *mut pg_sys::ExprState {
     // SAFETY: the caller's promise.
-    unsafe { direct!(server::ExecInitExpr(expression.cast(), std::ptr::null_mut())) }
+    unsafe { direct!(pg_sys::ExecInitExpr(expression.cast(), std::ptr::null_mut())) }
 }
 
 /// Computes an expression; returns the value, and whether it is NULL. All that is allocated lies in the current memory

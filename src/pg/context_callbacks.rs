@@ -6,8 +6,6 @@ use std::ffi::{c_char, c_int, c_void};
 
 use pgrx::pg_sys;
 
-use super::error_passing::direct;
-
 /// What `dladdr` tells (dlfcn.h, `Dl_info`).
 #[repr(C)]
 struct LoadedObject {

@@ -4,9 +4,6 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::error_passing::direct;
-use super::server;
-
 type Explain = unsafe extern "C-unwind" fn(*mut pg_sys::CustomScanState, *mut pg_sys::List, *mut pg_sys::ExplainState);
 type Step<R> = unsafe extern "C-unwind" fn(*mut pg_sys::CustomScanState) -> R;
 
@@ -56,7 +53,7 @@ impl ScanKind {
     /// Makes the kind known by name, so that plans with such a scan can be read.
     pub fn register(&'static self) {
         // SAFETY: a constant table, registered once while libraries are preloaded.
-        unsafe { pg_sys::RegisterCustomScanMethods(self.methods()) };
+        unsafe { kept!(pg_sys::RegisterCustomScanMethods(self.methods())) };
     }
 
     /// What such a scan of a plan points to.
@@ -71,7 +68,7 @@ impl ScanKind {
     pub unsafe fn new_state<S>(&'static self) -> *mut S {
         // SAFETY: the caller's promise.
         unsafe {
-            let state: *mut S = direct!(server::palloc0(size_of::<S>())).cast();
+            let state: *mut S = direct!(pg_sys::palloc0(size_of::<S>())).cast();
             let head = state.cast::<pg_sys::CustomScanState>();
             (*head).ss.ps.type_ = NodeTag::T_CustomScanState;
             (*head).methods = &raw const self.running;

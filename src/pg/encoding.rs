@@ -25,7 +25,7 @@ pub fn of_client() -> i32 {
 pub fn to_string(text: &CStr) -> String {
     // SAFETY: the conversion reads as many bytes as it is told, and returns its argument or a palloc'd, NUL-terminated copy.
     unsafe {
-        let converted = pg_sys::pg_server_to_any(text.as_ptr(), text.to_bytes().len() as i32, UTF8);
+        let converted = kept!(pg_sys::pg_server_to_any(text.as_ptr(), text.to_bytes().len() as i32, UTF8));
         let bytes = or_raise(Vec::copy_of(CStr::from_ptr(converted).to_bytes()));
         // What the server calls UTF-8 is valid UTF-8.
         String::from_utf8(bytes).unwrap_or_default()
@@ -36,7 +36,7 @@ pub fn to_string(text: &CStr) -> String {
 pub fn to_database(text: &str) -> Vec<u8> {
     // SAFETY: the conversion reads as many bytes as it is told, and returns its argument or a palloc'd, NUL-terminated copy.
     unsafe {
-        let converted = pg_sys::pg_any_to_server(text.as_ptr().cast(), text.len() as i32, UTF8);
+        let converted = kept!(pg_sys::pg_any_to_server(text.as_ptr().cast(), text.len() as i32, UTF8));
         if converted.cast_const().cast() == text.as_ptr() {
             return or_raise(Vec::copy_of(text.as_bytes()));
         }

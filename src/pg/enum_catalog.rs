@@ -56,15 +56,15 @@ fn read_labels(
     // SAFETY: the index begins with the type. Rows have the layout of their catalog.
     unsafe {
         // Scans of catalogs then take a new snapshot.
-        pg_sys::InvalidateCatalogSnapshot();
+        kept!(pg_sys::InvalidateCatalogSnapshot());
         let mut key = pg_sys::ScanKeyData::default();
-        pg_sys::ScanKeyInit(
+        kept!(pg_sys::ScanKeyInit(
             &raw mut key,
             pg_sys::Anum_pg_enum_enumtypid as pg_sys::AttrNumber,
             pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
             pg_sys::RegProcedure::from(pg_sys::F_OIDEQ),
             pg_sys::Datum::from(enum_type),
-        );
+        ));
         let scanned = catalog_scan::scan(LABELS, key, |row, _columns| {
             let row = &*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_enum>();
             read = add(row.oid.to_u32(), std::ffi::CStr::from_ptr(row.enumlabel.data.as_ptr()).to_bytes());

@@ -1,65 +1,80 @@
-//! Calling the server and the next hook in line so that an ERROR raised there passes our code unchanged.
-//!
-//! A statement's errors must reach the client exactly as PostgreSQL raised them, with position, context and constraint name. pgrx's
-//! guard turns an ERROR into a panic and builds a new ERROR from it, which keeps only message, detail and hint. There are two ways
-//! around that:
+//! What an ERROR of the server does when it passes our code. A statement's errors must reach the client exactly as PostgreSQL raised
+//! them, with position, context and constraint name. There are two ways (docs/architecture/serving.md, "Errors and the way out"):
 //!
 //! * Hooks do what C extensions do. Code of ours runs inside `edge`. The next hook is called outside of it, through `direct!`, and an
 //!   ERROR raised there jumps over our frame. That is sound only for frames without destructors: `Copy` on the closures below makes the
 //!   compiler check that they capture nothing that has one.
-//! * SQL functions have frames with destructors. They call the server through `kept!`, which puts the ERROR aside as it is and unwinds
-//!   our frames as a panic. `edge`, the outermost of them, raises the ERROR again, as PG_CATCH and PG_RE_THROW do in C.
+//! * Frames with destructors call the server through `kept!`, which puts the ERROR aside as it is and unwinds our frames as a panic.
+//!   `edge`, the outermost of them, raises the ERROR again, as PG_CATCH and PG_RE_THROW do in C.
 //!
-//! State of this backend: where the last ERROR that was put aside lies. No lock.
+//! An ERROR is put aside, and a report of ours is made, in a context of its own that has memory from the start: the ERROR may be that
+//! there is none. State of this backend: that context. No lock.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, panic::ErrorReportWithLevel};
 
 use super::backend_local::Local;
-use super::server;
-use crate::error::{is_about_a_value, is_about_memory};
+use super::{attention, server};
+use crate::error::CacheError;
 
-/// Calls a C function or function pointer directly: what it raises jumps over our frame.
-macro_rules! direct {
-    ($call:expr) => {{
-        #[expect(ffi_unwind_calls, reason = "the frames it may jump over have no destructors")]
-        let result = $call;
-        result
-    }};
-}
-pub(crate) use direct;
-
-/// Calls a C function or function pointer that may raise: the ERROR unwinds our frames as a panic. The expression must be that call
-/// alone.
-macro_rules! guarded {
-    ($call:expr) => {{
-        #[expect(ffi_unwind_calls, reason = "pg_guard_ffi_boundary catches what the call raises")]
-        let result = pgrx::pg_sys::ffi::pg_guard_ffi_boundary(|| $call);
-        result
-    }};
-}
-pub(crate) use guarded;
-
-/// Calls a C function of `server` that may raise: the ERROR unwinds our frames as a panic, and the `edge` around them raises it again as
-/// it was. The expression must be that call alone.
-macro_rules! kept {
-    ($call:expr) => {
-        $crate::pg::error_passing::keeping(|| $crate::pg::error_passing::direct!($call))
-    };
-}
-pub(crate) use kept;
-
-/// The payload of a panic that stands for an ERROR of the server, which lies in `KEPT`.
+/// The payload of a panic that stands for an ERROR of the server, which lies in the context of errors.
 struct Raised(*mut pg_sys::ErrorData);
 
 // SAFETY: the backend has one thread, so that the pointer never comes to another.
 unsafe impl Send for Raised {}
 
-/// Where the last ERROR that was put aside lies: a context of its own, so that no cleanup on the way frees the error.
-static KEPT: Local<std::cell::Cell<pg_sys::MemoryContext>> = Local::new(std::cell::Cell::new(std::ptr::null_mut()));
+/// Bytes that the context has from the start, and keeps.
+const KEPT: usize = 32 * 1024;
+
+/// Where the last ERROR that was put aside, or the report that is being made, lies. Null before `prepare`.
+static CONTEXT: Local<Cell<pg_sys::MemoryContext>> = Local::new(Cell::new(std::ptr::null_mut()));
+
+/// Makes the context, before anything else is done. The postmaster's children inherit it.
+pub fn prepare() {
+    // SAFETY: a context that outlives all others, and a literal name.
+    let context = unsafe {
+        direct!(pg_sys::AllocSetContextCreateInternal(
+            pg_sys::TopMemoryContext,
+            c"pg_arrow_cache errors".as_ptr(),
+            KEPT,
+            KEPT,
+            KEPT.max(pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize),
+        ))
+    };
+    CONTEXT.set(context);
+}
+
+/// Empties the context and makes it the current one.
+///
+/// # Safety
+/// The last ERROR that was put aside must be over, or lie in the server's own memory again.
+unsafe fn enter() {
+    attention::leave_for_end();
+    // SAFETY: the context lives as long as the process, and what lived in it is not used any more; a reset frees blocks.
+    unsafe {
+        direct!(pg_sys::MemoryContextReset(CONTEXT.get()));
+        pg_sys::CurrentMemoryContext = CONTEXT.get();
+    }
+}
+
+/// Gives back what a large error has taken, at the end of a transaction, when the server has a copy of its own. Needs no memory and raises
+/// nothing.
+///
+/// # Safety
+/// No error may be on its way through a function of ours.
+pub unsafe fn recover() {
+    let context = CONTEXT.get();
+    // SAFETY: the context lives as long as the process; no error is on its way, so nothing in it is used.
+    unsafe {
+        if (*context).mem_allocated > KEPT {
+            direct!(pg_sys::MemoryContextReset(context));
+        }
+    }
+}
 
 /// Does what `kept!` promises.
 ///
@@ -69,44 +84,39 @@ pub unsafe fn keeping<R: Copy>(call: impl FnOnce() -> R + Copy) -> R {
     // SAFETY: the caller promises what `tried` asks for.
     unsafe { tried(call) }.unwrap_or_else(|Present| {
         // SAFETY: where PG_CATCH would be, in the memory context of the caller.
-        resume_unwind(Box::new(unsafe { put_aside() }))
+        unsafe { put_aside() }
     })
 }
 
-/// Calls functions of `server` that compute a value. `None` if they raise an ERROR about a value: it is dropped. Any other ERROR passes as it
-/// does through `kept!`.
-///
-/// # Safety
-/// `call` may only call such functions: what they have begun is not undone, so they must take no lock and hold nothing but memory of the
-/// current context. Its frames must have no destructors, and must not panic.
-pub unsafe fn caught<R: Copy>(call: impl FnOnce() -> R + Copy) -> Option<R> {
-    // SAFETY: the caller promises what `tried` asks for.
-    unsafe { tried(call).map_err(|Present| drop_if(is_about_a_value)).ok() }
-}
-
-/// Calls functions of `server` that allocate. `None` if there is no memory for that. Any other ERROR passes as it does through `kept!`.
-///
-/// # Safety
-/// As `caught`.
-pub unsafe fn if_memory<R: Copy>(call: impl FnOnce() -> R + Copy) -> Option<R> {
-    // SAFETY: the caller promises what `tried` asks for.
-    unsafe { tried(call).map_err(|Present| drop_if(is_about_memory)).ok() }
-}
-
-/// Drops the server's present ERROR if that holds of its code; else unwinds with it.
-///
-/// # Safety
-/// As `put_aside`.
-#[cold]
-#[inline(never)]
-unsafe fn drop_if(holds: fn(i32) -> bool) {
-    // SAFETY: the server keeps the code of the ERROR until its state is flushed.
-    unsafe {
-        if !holds(direct!(server::geterrcode())) {
-            resume_unwind(Box::new(put_aside()));
-        }
-        pg_sys::FlushErrorState();
+/// Runs code; `None` if it raises an ERROR whose code `drops` accepts. What it has begun is not undone, so it must take no lock and hold
+/// nothing but memory of the current context. Any other ERROR, and a panic, go on.
+pub fn unless<R>(drops: fn(i32) -> bool, code: impl FnOnce() -> R) -> Option<R> {
+    match caught(code) {
+        Ok(result) => Some(result),
+        Err(payload) if drops(code_of(&*payload)) => None,
+        Err(payload) => resume_unwind(payload),
     }
+}
+
+/// What a panic carries.
+pub type Payload = Box<dyn Any + Send>;
+
+/// Runs code, and catches what it raises. What the server has opened and locked by then stays so: see `subtransaction`.
+///
+/// # Errors
+/// What unwinds our frames, for `resume_unwind`. It holds until the next ERROR is put aside.
+pub fn caught<R>(code: impl FnOnce() -> R) -> Result<R, Payload> {
+    catch_unwind(AssertUnwindSafe(code))
+}
+
+/// The SQLSTATE of the ERROR that unwinds our frames; 0 for any other panic.
+pub fn code_of(payload: &(dyn Any + Send)) -> i32 {
+    if let Some(Raised(error)) = payload.downcast_ref() {
+        // SAFETY: it was put aside, and none was since.
+        return unsafe { (**error).sqlerrcode };
+    }
+    let report = payload.downcast_ref::<ErrorReportWithLevel>();
+    report.map_or(0, |report| report.sql_error_code() as i32)
 }
 
 /// An ERROR that was just raised, and is the server's present one. Handlers and memory context are those from before the call.
@@ -141,32 +151,25 @@ unsafe fn tried<R: Copy>(call: impl FnOnce() -> R + Copy) -> Result<R, Present> 
     }
 }
 
-/// Puts the server's present ERROR aside.
+/// Puts the server's present ERROR aside, and unwinds our frames. If there is no memory for a copy, the ERROR about that takes its place.
 ///
 /// # Safety
 /// Called where PG_CATCH would be, in a memory context that outlives errors.
 #[cold]
 #[inline(never)]
-unsafe fn put_aside() -> Raised {
-    // SAFETY: the server has an ERROR that was just raised. If there is no memory for a copy, the ERROR about that takes its place.
+unsafe fn put_aside() -> ! {
+    // SAFETY: the server has an ERROR that was just raised. If it was put aside before, further inside, it lies in the server's own
+    // memory again.
     unsafe {
-        let fresh = pg_sys::AllocSetContextCreateInternal(
-            pg_sys::TopMemoryContext,
-            c"pg_arrow_cache error".as_ptr(),
-            0,
-            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-        );
-        let before = pg_sys::MemoryContextSwitchTo(fresh);
-        let error = pg_sys::CopyErrorData();
-        pg_sys::MemoryContextSwitchTo(before);
-        pg_sys::FlushErrorState();
-        // The ERROR may itself have been put aside further inside. It is copied now, so the old place can be freed.
-        let last = KEPT.replace(fresh);
-        if !last.is_null() {
-            pg_sys::MemoryContextDelete(last);
+        let before = pg_sys::CurrentMemoryContext;
+        enter();
+        let copied = tried(|| direct!(pg_sys::CopyErrorData()));
+        pg_sys::CurrentMemoryContext = before;
+        direct!(pg_sys::FlushErrorState());
+        match copied {
+            Ok(error) => resume_unwind(Box::new(Raised(error))),
+            Err(Present) => CacheError::out_of_memory().raise(),
         }
-        Raised(error)
     }
 }
 
@@ -188,18 +191,19 @@ pub unsafe fn edge<R>(code: impl FnOnce() -> R) -> R {
 /// As `edge`.
 #[cold]
 #[inline(never)]
-unsafe fn raise(payload: Box<dyn Any + Send>) -> ! {
+unsafe fn raise(payload: Payload) -> ! {
     // SAFETY: no frame up to PostgreSQL has pending destructors; the box is freed before the jump.
     unsafe {
         match payload.downcast::<Raised>() {
             Ok(raised) => {
                 let Raised(error) = *raised;
                 #[expect(ffi_unwind_calls, reason = "the frames it jumps over have no destructors")]
-                {
-                    server::ReThrowError(error)
-                }
+                server::ReThrowError(error)
             }
-            Err(other) => pg_sys::panic::pgrx_extern_c_guard(|| resume_unwind(other)),
+            Err(other) => {
+                enter();
+                pg_sys::panic::pgrx_extern_c_guard(|| resume_unwind(other))
+            }
         }
     }
 }
@@ -220,24 +224,13 @@ pub unsafe fn with_cleanup(call: impl FnOnce() + Copy, cleanup: impl FnOnce() + 
 /// # Safety
 /// As `with_cleanup`.
 pub unsafe fn with_outcome(call: impl FnOnce() + Copy, cleanup: impl FnOnce(bool) + Copy) {
-    // SAFETY: the backend has one thread. The jump buffer lives on this frame and is taken off PostgreSQL's stack of handlers before
-    // the frame ends. A jump passes frames of C and the closures, which have no destructors.
+    // SAFETY: the caller's promise; the server's present ERROR is raised again.
     unsafe {
-        let handlers = pg_sys::PG_exception_stack;
-        let contexts = pg_sys::error_context_stack;
-        let raised = cee_scape::call_with_sigsetjmp(false, |buffer| {
-            pg_sys::PG_exception_stack = std::ptr::from_ref(buffer).cast_mut().cast();
-            call();
-            0
-        });
-        pg_sys::PG_exception_stack = handlers;
-        pg_sys::error_context_stack = contexts;
-        cleanup(raised != 0);
-        if raised != 0 {
+        let outcome = tried(call);
+        cleanup(outcome.is_err());
+        if outcome.is_err() {
             #[expect(ffi_unwind_calls, reason = "the frames it jumps over have no destructors")]
-            {
-                server::pg_re_throw()
-            }
+            server::pg_re_throw()
         }
     }
 }

@@ -15,19 +15,19 @@ pub fn version(extension: pg_sys::Oid) -> Option<CString> {
     // SAFETY: the key is the one of the index over OIDs; a column of type text that is never null.
     unsafe {
         let mut key = pg_sys::ScanKeyData::default();
-        pg_sys::ScanKeyInit(
+        kept!(pg_sys::ScanKeyInit(
             &raw mut key,
             pg_sys::Anum_pg_extension_oid as pg_sys::AttrNumber,
             pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
             pg_sys::RegProcedure::from(pg_sys::F_OIDEQ),
             pg_sys::Datum::from(extension),
-        );
+        ));
         catalog_scan::scan(EXTENSIONS, key, |row, columns| {
             let mut is_null = false;
             let column = pg_sys::Anum_pg_extension_extversion as i32;
             let value = pg_sys::heap_getattr(row, column, columns, &mut is_null);
             if !is_null {
-                version = Some(CStr::from_ptr(pg_sys::text_to_cstring(value.cast_mut_ptr())).to_owned());
+                version = Some(CStr::from_ptr(kept!(pg_sys::text_to_cstring(value.cast_mut_ptr()))).to_owned());
             }
             false
         })?;

@@ -3,8 +3,6 @@
 
 use pgrx::pg_sys;
 
-use super::error_passing::kept;
-use super::server;
 use super::tree_making::new_node;
 
 /// An expression that was planned, and what a plan with it rests on.
@@ -29,7 +27,7 @@ pub unsafe fn fold(expression: *mut pg_sys::Node, params: pg_sys::ParamListInfo)
     unsafe {
         (*global).boundParams = params;
         (*root).glob = global;
-        let expression = kept!(server::eval_const_expressions(root, expression));
+        let expression = kept!(pg_sys::eval_const_expressions(root, expression));
         Planned { expression, relations: (*global).relationOids, items: (*global).invalItems }
     }
 }
@@ -45,11 +43,11 @@ pub unsafe fn plan(expression: *mut pg_sys::Node, params: pg_sys::ParamListInfo)
         let (mut relations, mut items) = (std::ptr::null_mut(), std::ptr::null_mut());
         let (relations_place, items_place) = (&raw mut relations, &raw mut items);
         let folded_expression = folded.expression.cast();
-        let planned = kept!(server::expression_planner_with_deps(folded_expression, relations_place, items_place));
+        let planned = kept!(pg_sys::expression_planner_with_deps(folded_expression, relations_place, items_place));
         Planned {
             expression: planned.cast(),
-            relations: pg_sys::list_concat_unique_oid(folded.relations, relations),
-            items: pg_sys::list_concat(folded.items, items),
+            relations: kept!(pg_sys::list_concat_unique_oid(folded.relations, relations)),
+            items: kept!(pg_sys::list_concat(folded.items, items)),
         }
     }
 }

@@ -59,10 +59,10 @@ impl<'c> FunctionCall<'c> {
         // SAFETY: the signature says that it is an array of OIDs, or of a type that has them as values: four bytes, passed by value. The
         // server returns as many values and flags as it counts.
         unsafe {
-            let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(value.datum().cast_mut_ptr()).cast();
+            let array: *mut pg_sys::ArrayType = kept!(pg_sys::pg_detoast_datum(value.datum().cast_mut_ptr())).cast();
             let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
             let (length, by_value, align) = (4, true, pg_sys::TYPALIGN_INT as std::ffi::c_char);
-            pg_sys::deconstruct_array(
+            kept!(pg_sys::deconstruct_array(
                 array,
                 (*array).elemtype,
                 length,
@@ -71,7 +71,7 @@ impl<'c> FunctionCall<'c> {
                 &raw mut values,
                 &raw mut nulls,
                 &raw mut count,
-            );
+            ));
             let places = 0..count as usize;
             if places.clone().any(|place| *nulls.add(place)) {
                 return None;
@@ -85,7 +85,7 @@ impl<'c> FunctionCall<'c> {
     pub fn text(self, index: usize) -> &'c [u8] {
         self.argument(index).map_or(&[], |value| {
             // SAFETY: the signature says that it is a text. It is valid as long as the call, as is a copy in the current memory context.
-            unsafe { pgrx::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(value.datum().cast_mut_ptr())) }
+            unsafe { pgrx::varlena_to_byte_slice(kept!(pg_sys::pg_detoast_datum_packed(value.datum().cast_mut_ptr()))) }
         })
     }
 
@@ -102,13 +102,13 @@ impl<'c> FunctionCall<'c> {
     /// The type of an argument of a function that takes any; `InvalidOid` if the caller does not tell.
     pub fn argument_type(self, index: usize) -> pg_sys::Oid {
         // SAFETY: `of` was promised that the call is valid.
-        unsafe { pg_sys::get_fn_expr_argtype((*self.call.as_ptr()).flinfo, index as i32) }
+        unsafe { kept!(pg_sys::get_fn_expr_argtype((*self.call.as_ptr()).flinfo, index as i32)) }
     }
 
     /// Is the last argument an array that was marked VARIADIC?
     pub fn is_variadic(self) -> bool {
         // SAFETY: `of` was promised that the call is valid.
-        unsafe { pg_sys::get_fn_expr_variadic((*self.call.as_ptr()).flinfo) }
+        unsafe { kept!(pg_sys::get_fn_expr_variadic((*self.call.as_ptr()).flinfo)) }
     }
 
     /// The expression context of the call of a set-returning function, which tells when the rows are not asked for any more.

@@ -8,12 +8,12 @@ use super::lists::oids;
 pub fn indexes_of(relation: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     // SAFETY: the reference keeps the description; an error leaves the reference to the resource owner.
     unsafe {
-        let relation = pg_sys::RelationIdGetRelation(relation);
+        let relation = kept!(pg_sys::RelationIdGetRelation(relation));
         if relation.is_null() {
             return Vec::new();
         }
-        let indexes = oids(pg_sys::RelationGetIndexList(relation)).collect();
-        pg_sys::RelationClose(relation);
+        let indexes = oids(kept!(pg_sys::RelationGetIndexList(relation))).collect();
+        kept!(pg_sys::RelationClose(relation));
         indexes
     }
 }

@@ -6,12 +6,10 @@
 use pgrx::pg_sys::{self, Datum, Oid};
 
 use super::compat::{begin_index_scan, lock_at_once};
-use super::error_passing::{direct, keeping};
+use super::error_passing::keeping;
 use super::lists::oids;
 use super::object_ids::{DATETIME_FAMILY_OID, HEAP_TABLE_AM_OID, INTEGER_FAMILY_OID, TEXT_FAMILY_OID};
 use super::row_type::RowType;
-use super::server;
-use super::server::indexes as calls;
 
 /// The support function of a B-tree that compares two values (access/nbtree.h, `BTORDER_PROC`).
 const ORDER_FUNCTION: u16 = 1;
@@ -128,7 +126,7 @@ pub fn may_be_searched(table: Oid) -> bool {
             }
             let is_parent = (*(*table).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE;
             let may_be = is_parent || is_searchable(table, Rows::Own);
-            direct!(calls::relation_close(table, NO_LOCK));
+            direct!(pg_sys::relation_close(table, NO_LOCK));
             may_be
         })
     }
@@ -181,20 +179,20 @@ unsafe fn with_index(
         }
         let mut found = None;
         if is_searchable(table, rows) {
-            for index in oids(direct!(calls::RelationGetIndexList(table))) {
+            for index in oids(direct!(pg_sys::RelationGetIndexList(table))) {
                 if !lock_at_once(index) {
                     break;
                 }
-                let index = direct!(calls::index_open(index, NO_LOCK));
+                let index = direct!(pg_sys::index_open(index, NO_LOCK));
                 if let Some(before) = fits(table, index, column.number, is_fixed, order) {
                     found = Some(act(table, index, before));
-                    direct!(calls::index_close(index, NO_LOCK));
+                    direct!(pg_sys::index_close(index, NO_LOCK));
                     break;
                 }
-                direct!(calls::index_close(index, pg_sys::AccessShareLock as pg_sys::LOCKMODE));
+                direct!(pg_sys::index_close(index, pg_sys::AccessShareLock as pg_sys::LOCKMODE));
             }
         }
-        direct!(calls::relation_close(table, NO_LOCK));
+        direct!(pg_sys::relation_close(table, NO_LOCK));
         found
     }
 }
@@ -207,7 +205,7 @@ unsafe fn with_index(
 pub(super) unsafe fn open_at_once(table: Oid) -> pg_sys::Relation {
     // SAFETY: the caller's promise.
     unsafe {
-        if lock_at_once(table) { direct!(calls::try_relation_open(table, NO_LOCK)) } else { std::ptr::null_mut() }
+        if lock_at_once(table) { direct!(pg_sys::try_relation_open(table, NO_LOCK)) } else { std::ptr::null_mut() }
     }
 }
 
@@ -246,12 +244,12 @@ unsafe fn fits(
             && (0..before).all(|place| key(place) > 0 && is_fixed(key(place)) && has_plain_order(table, index, place))
             && *(*index).rd_opcintype.add(before) == order.type_oid
             && (*(*index).rd_opfamily.add(before)).to_u32() == DATETIME_FAMILY_OID
-            && direct!(calls::heap_attisnull(
+            && direct!(pg_sys::heap_attisnull(
                 (*index).rd_indextuple,
                 pg_sys::Anum_pg_index_indpred as i32,
                 std::ptr::null_mut()
             ))
-            && direct!(calls::index_getprocid(index, before as i16 + 1, ORDER_FUNCTION)).to_u32() == order.comparison
+            && direct!(pg_sys::index_getprocid(index, before as i16 + 1, ORDER_FUNCTION)).to_u32() == order.comparison
             && (!form.indcheckxmin || is_made_before_all_snapshots(index));
         is_complete.then_some(before)
     }
@@ -282,7 +280,7 @@ unsafe fn is_made_before_all_snapshots(index: pg_sys::Relation) -> bool {
         let row = &*(*(*index).rd_indextuple).t_data;
         let frozen = pg_sys::HEAP_XMIN_FROZEN as u16;
         row.t_infomask & frozen == frozen
-            || direct!(calls::TransactionIdPrecedes(row.t_choice.t_heap.t_xmin, pg_sys::TransactionXmin))
+            || direct!(pg_sys::TransactionIdPrecedes(row.t_choice.t_heap.t_xmin, pg_sys::TransactionXmin))
     }
 }
 
@@ -318,13 +316,13 @@ unsafe fn search(
             }
         }
         let (number, count) = (before as i16 + 1, before as i32 + 1);
-        direct!(calls::ScanKeyInit(keys.add(before), number, strategy as u16, Oid::from(function), limit.value));
+        direct!(pg_sys::ScanKeyInit(keys.add(before), number, strategy as u16, Oid::from(function), limit.value));
         let scan = begin_index_scan(table, index, snapshot.cast_mut(), count);
-        direct!(calls::index_rescan(scan, keys, count, std::ptr::null_mut(), 0));
-        let slot = direct!(calls::table_slot_create(table, std::ptr::null_mut()));
+        direct!(pg_sys::index_rescan(scan, keys, count, std::ptr::null_mut(), 0));
+        let slot = direct!(pg_sys::table_slot_create(table, std::ptr::null_mut()));
         let found = first(scan, direction, slot, column);
-        direct!(calls::ExecDropSingleTupleTableSlot(slot));
-        direct!(calls::index_endscan(scan));
+        direct!(pg_sys::ExecDropSingleTupleTableSlot(slot));
+        direct!(pg_sys::index_endscan(scan));
         found
     }
 }
@@ -344,7 +342,7 @@ unsafe fn set_key(key: *mut pg_sys::ScanKeyData, index: pg_sys::Relation, place:
         if (*(*index).rd_opfamily.add(place)).to_u32() != equality.family {
             return false;
         }
-        direct!(calls::ScanKeyEntryInitialize(
+        direct!(pg_sys::ScanKeyEntryInitialize(
             key,
             0,
             place as i16 + 1,
@@ -371,14 +369,14 @@ unsafe fn first(
     // SAFETY: the caller's promise. A row that was fetched stands in the slot.
     unsafe {
         for _ in 0..MOST_ROWS {
-            if direct!(calls::index_getnext_tid(scan, direction)).is_null() {
+            if direct!(pg_sys::index_getnext_tid(scan, direction)).is_null() {
                 return Found::Nothing;
             }
-            if !direct!(calls::index_fetch_heap(scan, slot)) {
+            if !direct!(pg_sys::index_fetch_heap(scan, slot)) {
                 continue;
             }
             if (*slot).tts_nvalid < column {
-                direct!(server::slot_getsomeattrs_int(slot, i32::from(column)));
+                direct!(pg_sys::slot_getsomeattrs_int(slot, i32::from(column)));
             }
             let place = column as usize - 1;
             if (*scan).xs_recheck || *(*slot).tts_isnull.add(place) {

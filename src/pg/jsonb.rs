@@ -5,9 +5,9 @@ use std::ffi::{CStr, c_char};
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::error_passing::{direct, if_memory, kept};
+use super::error_passing::{keeping, unless};
 use super::row::Value;
-use super::server;
+use crate::error::is_about_memory;
 
 /// The text of a value, made in the current memory context.
 ///
@@ -22,7 +22,8 @@ pub unsafe fn text(value: Value<'_>, limit: usize) -> Result<&[u8], Reason> {
     let text = unsafe {
         let datum = value.datum();
         let function = pg_sys::Oid::from(pg_sys::F_JSONB_OUT);
-        let text = if_memory(|| direct!(server::OidOutputFunctionCall(function, datum))).ok_or(Reason::OutOfMemory)?;
+        let text = unless(is_about_memory, || keeping(|| direct!(pg_sys::OidOutputFunctionCall(function, datum))))
+            .ok_or(Reason::OutOfMemory)?;
         CStr::from_ptr(text).to_bytes()
     };
     if text.len() > limit { Err(Reason::TooLarge) } else { Ok(text) }
@@ -32,5 +33,5 @@ pub unsafe fn text(value: Value<'_>, limit: usize) -> Result<&[u8], Reason> {
 pub fn of_text(text: &CStr) -> pg_sys::Datum {
     let (function, text) = (pg_sys::Oid::from(pg_sys::F_JSONB_IN), text.as_ptr().cast_mut().cast::<c_char>());
     // SAFETY: the function reads a text that ends with a NUL, and knows no modifiers.
-    unsafe { kept!(server::OidInputFunctionCall(function, text, pg_sys::InvalidOid, -1)) }
+    unsafe { kept!(pg_sys::OidInputFunctionCall(function, text, pg_sys::InvalidOid, -1)) }
 }

@@ -1,24 +1,35 @@
-//! Lines in the server's log that come without the statement that is running, unlike those of `error::log`. Keeps
-//! nothing.
+//! Lines in the server's log that come without a hint and a code, unlike those of `error::log`. Keeps nothing.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
-use pgrx::PgLogLevel;
+use pgrx::pg_sys;
 
-use super::error_passing::{direct, keeping};
+use super::error_passing::keeping;
 use super::server;
 
-/// Writes a line to the server's log. Clients do not see it. Accepts interrupts, as the server does where it writes to
-/// the log.
+/// Writes a line to the server's log, without the statement that is running. Clients do not see it. Accepts interrupts, as the server does
+/// where it writes to the log.
 pub fn write(line: &CStr) {
+    report(pg_sys::LOG_SERVER_ONLY as i32, line);
+}
+
+/// Tells whoever wants to know it (DEBUG2) what has happened.
+pub fn debug(line: impl FnOnce() -> String) {
+    const LEVEL: i32 = pg_sys::DEBUG2 as i32;
+    if server::message_level_is_interesting(LEVEL) {
+        report(LEVEL, &CString::new(line()).unwrap_or_default());
+    }
+}
+
+fn report(level: i32, line: &CStr) {
     let text = line.as_ptr();
     // SAFETY: the functions are called as ereport() does; the line outlives the call, and the literals stay.
     unsafe {
         keeping(|| {
-            if direct!(server::errstart(PgLogLevel::LOG_SERVER_ONLY as i32, std::ptr::null())) {
+            if direct!(server::errstart(level, std::ptr::null())) {
                 direct!(server::errmsg_internal(c"%s".as_ptr(), text));
-                direct!(server::errhidestmt(true));
-                direct!(server::errfinish(c"log_line.rs".as_ptr(), line!() as i32, c"write".as_ptr()));
+                direct!(pg_sys::errhidestmt(true));
+                direct!(server::errfinish(c"log_line.rs".as_ptr(), line!() as i32, c"report".as_ptr()));
             }
         });
     }

@@ -2,6 +2,9 @@
 //! versions, what it knows of this backend, its trees and lists, memory, the client's connection. Nothing here knows of cached answers.
 //! State of this backend only; no lock.
 
+#[macro_use]
+pub mod calls;
+
 pub mod allocator;
 pub mod array;
 pub mod attention;
@@ -17,7 +20,6 @@ pub mod context_callbacks;
 pub mod custom_scan;
 pub mod encoding;
 pub mod enum_catalog;
-pub mod error_memory;
 pub mod error_passing;
 pub mod extension;
 pub mod float_text;

@@ -12,13 +12,13 @@ use pgrx::pg_sys;
 pub unsafe fn take(place: *mut pg_sys::Snapshot) {
     // SAFETY: the caller's promise. A snapshot is let go after the new one was registered.
     unsafe {
-        if !pg_sys::ActiveSnapshotSet() || pg_sys::GetActiveSnapshot() != *place {
+        if !kept!(pg_sys::ActiveSnapshotSet()) || kept!(pg_sys::GetActiveSnapshot()) != *place {
             return;
         }
-        pg_sys::PopActiveSnapshot();
-        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-        let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetActiveSnapshot());
-        pg_sys::UnregisterSnapshot(*place);
+        kept!(pg_sys::PopActiveSnapshot());
+        kept!(pg_sys::PushActiveSnapshot(kept!(pg_sys::GetTransactionSnapshot())));
+        let snapshot = kept!(pg_sys::RegisterSnapshot(kept!(pg_sys::GetActiveSnapshot())));
+        kept!(pg_sys::UnregisterSnapshot(*place));
         *place = snapshot;
     }
 }

@@ -26,7 +26,7 @@ pub fn is_plain(base_type: pg_sys::Oid) -> bool {
         pg_sys::TSMULTIRANGEOID | pg_sys::TSTZMULTIRANGEOID | pg_sys::DATEMULTIRANGEOID => true,
         other => {
             // SAFETY: a catalog look-up by OID, in a transaction; it gives nothing for types that are not there.
-            let element = unsafe { pg_sys::get_element_type(other) };
+            let element = unsafe { kept!(pg_sys::get_element_type(other)) };
             element != pg_sys::InvalidOid && is_plain(element)
         }
     }

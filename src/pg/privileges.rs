@@ -3,12 +3,11 @@
 use pgrx::pg_sys;
 
 use super::catalog_row::CatalogRow;
-use super::compat;
+use super::{compat, server};
 
 /// The role that the present code runs as. In a SECURITY DEFINER function that is the function's owner.
 pub fn current_role() -> pg_sys::Oid {
-    // SAFETY: a plain read of the backend's state.
-    unsafe { pg_sys::GetUserId() }
+    server::GetUserId()
 }
 
 /// May the role do this with the relation, or with some column of it? No, if the relation is gone.
@@ -16,17 +15,18 @@ pub fn has(role: pg_sys::Oid, relation: pg_sys::Oid, privilege: u32) -> bool {
     let mut missing = false;
     // SAFETY: catalog searches by OID; `missing` tells of a relation that is gone, so that nothing is raised.
     unsafe {
-        let whole = pg_sys::pg_class_aclcheck_ext(relation, role, privilege as pg_sys::AclMode, &raw mut missing);
+        let whole =
+            kept!(pg_sys::pg_class_aclcheck_ext(relation, role, privilege as pg_sys::AclMode, &raw mut missing));
         if whole == pg_sys::AclResult::ACLCHECK_OK {
             return true;
         }
         !missing
-            && pg_sys::pg_attribute_aclcheck_all(
+            && kept!(pg_sys::pg_attribute_aclcheck_all(
                 relation,
                 role,
                 privilege as pg_sys::AclMode,
                 pg_sys::AclMaskHow::ACLMASK_ANY,
-            ) == pg_sys::AclResult::ACLCHECK_OK
+            )) == pg_sys::AclResult::ACLCHECK_OK
     }
 }
 
@@ -38,17 +38,17 @@ pub fn may_read_all_rows(relation: pg_sys::Oid) -> bool {
     // SAFETY: catalog searches by OID; `missing` tells of a relation that is gone, and nothing is raised about row security.
     unsafe {
         let mode = pg_sys::ACL_SELECT as pg_sys::AclMode;
-        let rights = pg_sys::pg_class_aclcheck_ext(relation, current_role(), mode, &raw mut missing);
+        let rights = kept!(pg_sys::pg_class_aclcheck_ext(relation, current_role(), mode, &raw mut missing));
         !missing
             && rights == pg_sys::AclResult::ACLCHECK_OK
-            && pg_sys::check_enable_rls(relation, pg_sys::InvalidOid, true) != ENABLED
+            && kept!(pg_sys::check_enable_rls(relation, pg_sys::InvalidOid, true)) != ENABLED
     }
 }
 
 /// May the role change rows of the relation in some way, or does it own the relation?
 pub fn may_change(role: pg_sys::Oid, relation: pg_sys::Oid) -> bool {
     // SAFETY: a search of memberships.
-    let owns = || owner(relation).is_some_and(|owner| unsafe { pg_sys::has_privs_of_role(role, owner) });
+    let owns = || owner(relation).is_some_and(|owner| unsafe { kept!(pg_sys::has_privs_of_role(role, owner)) });
     [pg_sys::ACL_INSERT, pg_sys::ACL_UPDATE, pg_sys::ACL_DELETE, pg_sys::ACL_TRUNCATE]
         .into_iter()
         .any(|privilege| has(role, relation, privilege))
@@ -66,8 +66,12 @@ pub fn check_owner(relation: pg_sys::Oid) {
     if !compat::owns(current_role(), relation) {
         // SAFETY: catalog searches by OID; the server makes its report of names and kinds that it copies.
         unsafe {
-            let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(relation));
-            pg_sys::aclcheck_error(pg_sys::AclResult::ACLCHECK_NOT_OWNER, kind, pg_sys::get_rel_name(relation));
+            let kind = kept!(pg_sys::get_relkind_objtype(kept!(pg_sys::get_rel_relkind(relation))));
+            kept!(pg_sys::aclcheck_error(
+                pg_sys::AclResult::ACLCHECK_NOT_OWNER,
+                kind,
+                kept!(pg_sys::get_rel_name(relation))
+            ));
         }
     }
 }

@@ -19,7 +19,7 @@ fn runs(place: &pg_sys::PGPROC) -> bool {
     // SAFETY: an aligned word in shared memory. Searching the list raises nothing.
     unsafe {
         let pid = (&raw const place.pid).read_volatile();
-        pid != 0 && std::ptr::eq(pg_sys::BackendPidGetProc(pid), place)
+        pid != 0 && std::ptr::eq(kept!(pg_sys::BackendPidGetProc(pid)), place)
     }
 }
 

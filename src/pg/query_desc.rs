@@ -37,10 +37,14 @@ impl<'q> QueryDesc<'q> {
         self.desc.as_ptr() as usize
     }
 
+    fn fields(&self) -> &pg_sys::QueryDesc {
+        // SAFETY: `of_hook` was promised that it is valid.
+        unsafe { self.desc.as_ref() }
+    }
+
     /// What it does.
     pub fn operation(self) -> pg_sys::CmdType::Type {
-        // SAFETY: `of_hook` was promised that it is valid.
-        unsafe { (*self.as_ptr()).operation }
+        self.fields().operation
     }
 
     /// Its plan.
@@ -60,20 +64,17 @@ impl<'q> QueryDesc<'q> {
 
     /// The text that it is part of.
     pub fn source(self) -> *const c_char {
-        // SAFETY: `of_hook` was promised that it is valid.
-        unsafe { (*self.as_ptr()).sourceText }
+        self.fields().sourceText
     }
 
     /// Its parameters, or null.
     pub fn params(self) -> pg_sys::ParamListInfo {
-        // SAFETY: `of_hook` was promised that it is valid.
-        unsafe { (*self.as_ptr()).params }
+        self.fields().params
     }
 
     /// The snapshot that it runs under.
     pub fn snapshot(self) -> pg_sys::Snapshot {
-        // SAFETY: `of_hook` was promised that it is valid.
-        unsafe { (*self.as_ptr()).snapshot }
+        self.fields().snapshot
     }
 
     /// What the snapshot says; `None` if it runs under none.
@@ -84,14 +85,12 @@ impl<'q> QueryDesc<'q> {
 
     /// Does it run beside relations that only it knows: the transition tables of a trigger?
     pub fn has_transition_tables(self) -> bool {
-        // SAFETY: `of_hook` was promised that it is valid.
-        unsafe { !(*self.as_ptr()).queryEnv.is_null() }
+        !self.fields().queryEnv.is_null()
     }
 
     /// Where its rows go.
     pub fn receiver(self) -> *mut pg_sys::DestReceiver {
-        // SAFETY: `of_hook` was promised that it is valid.
-        unsafe { (*self.as_ptr()).dest }
+        self.fields().dest
     }
 
     /// Puts another receiver in the place of its own.
@@ -111,8 +110,7 @@ impl<'q> QueryDesc<'q> {
 
     /// The state of its execution; `None` before it was started.
     pub fn estate(self) -> Option<NonNull<pg_sys::EState>> {
-        // SAFETY: `of_hook` was promised that it is valid.
-        NonNull::new(unsafe { (*self.as_ptr()).estate })
+        NonNull::new(self.fields().estate)
     }
 
     /// Has the executor started it, and not ended it since?
@@ -134,8 +132,7 @@ impl<'q> QueryDesc<'q> {
 
     /// The topmost node of its execution; null before it was started.
     pub fn plan_state(self) -> *mut pg_sys::PlanState {
-        // SAFETY: `of_hook` was promised that it is valid.
-        unsafe { (*self.as_ptr()).planstate }
+        self.fields().planstate
     }
 
     /// The rows that its plan has given in the present run; 0 before it is started.

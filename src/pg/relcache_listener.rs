@@ -18,7 +18,7 @@ pub fn listen(listener: Listener) {
     let first = LISTENERS.with_borrow(Vec::is_empty);
     if first {
         // SAFETY: the callback is a function without an argument of its own, called on this thread.
-        unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::from(0)) };
+        unsafe { kept!(pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::from(0))) };
     }
     LISTENERS.with_borrow_mut(|listeners| {
         if !listeners.iter().any(|known| std::ptr::fn_addr_eq(*known, listener)) {

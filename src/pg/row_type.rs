@@ -51,14 +51,14 @@ impl<'t> RowType<'t> {
 pub fn columns_of(row_type: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     // SAFETY: the descriptor is reference counted and released below; nothing in between raises.
     unsafe {
-        let descriptor = pg_sys::lookup_rowtype_tupdesc(row_type, -1);
+        let descriptor = kept!(pg_sys::lookup_rowtype_tupdesc(row_type, -1));
         let types = RowType::of(descriptor)
             .attributes()
             .filter(|column| !column.attisdropped)
             .map(|column| column.atttypid)
             .collect();
         if (*descriptor).tdrefcount >= 0 {
-            pg_sys::DecrTupleDescRefCount(descriptor);
+            kept!(pg_sys::DecrTupleDescRefCount(descriptor));
         }
         types
     }

@@ -11,11 +11,11 @@ pub fn schemas() -> Vec<pg_sys::Oid> {
     let mut schemas = vec![pg_sys::InvalidOid; USUAL];
     // SAFETY: the server writes no more than as many schemas as there is room for, and tells how many there are.
     unsafe {
-        let count = pg_sys::fetch_search_path_array(schemas.as_mut_ptr(), schemas.len() as i32) as usize;
+        let count = kept!(pg_sys::fetch_search_path_array(schemas.as_mut_ptr(), schemas.len() as i32)) as usize;
         let needed = count > schemas.len();
         schemas.resize(count, pg_sys::InvalidOid);
         if needed {
-            pg_sys::fetch_search_path_array(schemas.as_mut_ptr(), schemas.len() as i32);
+            kept!(pg_sys::fetch_search_path_array(schemas.as_mut_ptr(), schemas.len() as i32));
         }
     }
     schemas

@@ -1,8 +1,5 @@
-//! Functions and variables of the server that pgrx does not bind, or binds with a guard that we do not want: the guard turns an ERROR
-//! into a panic, and costs many times what the small functions here do. All declarations stand here; those that differ between the
-//! versions of the server stand in `compat`. Each names the server's header that it repeats.
-
-pub mod indexes;
+//! Functions and variables of the server that pgrx does not bind, and those that can neither raise nor wait, which are called without
+//! `kept!`. Each names the server's header that it repeats; those that differ between the versions of the server stand in `compat`.
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 
@@ -142,34 +139,6 @@ unsafe extern "C" {
 
 // Parsing, planning, executing. The server's own functions behind the hooks are those whose names begin with `standard_`.
 unsafe extern "C-unwind" {
-    /// storage/condition_variable.h; accepts interrupts.
-    pub fn ConditionVariableTimedSleep(variable: *mut pg_sys::ConditionVariable, millis: c_long, event: u32) -> bool;
-    /// tcop/tcopprot.h
-    pub fn pg_parse_query(text: *const c_char) -> *mut pg_sys::List;
-    /// parser/analyze.h
-    pub fn parse_analyze_varparams(
-        statement: *mut pg_sys::RawStmt,
-        text: *const c_char,
-        types: *mut *mut pg_sys::Oid,
-        count: *mut c_int,
-        environment: *mut pg_sys::QueryEnvironment,
-    ) -> *mut pg_sys::Query;
-    /// rewrite/rewriteHandler.h
-    pub fn QueryRewrite(query: *mut pg_sys::Query) -> *mut pg_sys::List;
-    /// tcop/tcopprot.h
-    pub fn pg_plan_query(
-        query: *mut pg_sys::Query,
-        text: *const c_char,
-        options: c_int,
-        params: pg_sys::ParamListInfo,
-    ) -> *mut pg_sys::PlannedStmt;
-    /// optimizer/optimizer.h; calls the hooks.
-    pub fn planner(
-        query: *mut pg_sys::Query,
-        text: *const c_char,
-        options: c_int,
-        params: pg_sys::ParamListInfo,
-    ) -> *mut pg_sys::PlannedStmt;
     /// optimizer/planner.h
     pub fn standard_planner(
         query: *mut pg_sys::Query,
@@ -177,25 +146,6 @@ unsafe extern "C-unwind" {
         options: c_int,
         params: pg_sys::ParamListInfo,
     ) -> *mut pg_sys::PlannedStmt;
-    /// executor/execdesc.h
-    pub fn CreateQueryDesc(
-        plan: *mut pg_sys::PlannedStmt,
-        text: *const c_char,
-        snapshot: pg_sys::Snapshot,
-        crosscheck: pg_sys::Snapshot,
-        receiver: *mut pg_sys::DestReceiver,
-        params: pg_sys::ParamListInfo,
-        environment: *mut pg_sys::QueryEnvironment,
-        instrument: c_int,
-    ) -> *mut pg_sys::QueryDesc;
-    /// executor/execdesc.h
-    pub fn FreeQueryDesc(query_desc: *mut pg_sys::QueryDesc);
-    /// executor/executor.h; calls the hooks, as the following two do.
-    pub fn ExecutorStart(query_desc: *mut pg_sys::QueryDesc, flags: c_int);
-    /// executor/executor.h
-    pub fn ExecutorFinish(query_desc: *mut pg_sys::QueryDesc);
-    /// executor/executor.h
-    pub fn ExecutorEnd(query_desc: *mut pg_sys::QueryDesc);
     /// executor/executor.h
     pub fn standard_ExecutorStart(query_desc: *mut pg_sys::QueryDesc, flags: c_int);
     /// executor/executor.h
@@ -213,39 +163,6 @@ unsafe extern "C-unwind" {
         receiver: *mut pg_sys::DestReceiver,
         completion: *mut pg_sys::QueryCompletion,
     );
-    /// optimizer/optimizer.h
-    pub fn eval_const_expressions(root: *mut pg_sys::PlannerInfo, node: *mut pg_sys::Node) -> *mut pg_sys::Node;
-    /// optimizer/optimizer.h; gives null for null.
-    pub fn expression_planner(expression: *mut pg_sys::Expr) -> *mut pg_sys::Expr;
-    /// optimizer/optimizer.h
-    pub fn expression_planner_with_deps(
-        expression: *mut pg_sys::Expr,
-        relations: *mut *mut pg_sys::List,
-        items: *mut *mut pg_sys::List,
-    ) -> *mut pg_sys::Expr;
-    /// nodes/nodes.h
-    pub fn nodeToString(node: *const c_void) -> *mut c_char;
-    /// executor/executor.h
-    pub fn ExecScan(
-        node: *mut pg_sys::ScanState,
-        access: pg_sys::ExecScanAccessMtd,
-        recheck: pg_sys::ExecScanRecheckMtd,
-    ) -> *mut pg_sys::TupleTableSlot;
-    /// executor/executor.h
-    pub fn ExecScanReScan(node: *mut pg_sys::ScanState);
-    /// executor/executor.h
-    pub fn ExecInitNode(node: *mut pg_sys::Plan, estate: *mut pg_sys::EState, flags: c_int) -> *mut pg_sys::PlanState;
-    /// executor/executor.h
-    pub fn ExecEndNode(node: *mut pg_sys::PlanState);
-    /// executor/executor.h
-    pub fn ExecReScan(node: *mut pg_sys::PlanState);
-    /// executor/executor.h
-    pub fn ExecFilterJunk(
-        filter: *mut pg_sys::JunkFilter,
-        slot: *mut pg_sys::TupleTableSlot,
-    ) -> *mut pg_sys::TupleTableSlot;
-    /// executor/tuptable.h
-    pub fn slot_getsomeattrs_int(slot: *mut pg_sys::TupleTableSlot, attnum: c_int);
 }
 
 // Functions in SQL.
@@ -279,97 +196,30 @@ unsafe extern "C-unwind" {
     pub fn pq_putmessage_v2(kind: c_char, body: *const c_char, length: usize) -> c_int;
     /// libpq/libpq.h
     pub fn secure_write(port: *mut pg_sys::Port, data: *const c_void, length: usize) -> isize;
-    /// miscadmin.h
-    pub fn ProcessInterrupts();
 }
 
 // Values and their types.
 unsafe extern "C-unwind" {
-    /// executor/executor.h
-    pub fn ExecInitExpr(expression: *mut pg_sys::Expr, parent: *mut pg_sys::PlanState) -> *mut pg_sys::ExprState;
-    /// fmgr.h
-    pub fn OidOutputFunctionCall(function: pg_sys::Oid, value: pg_sys::Datum) -> *mut c_char;
-    /// fmgr.h
-    pub fn OidInputFunctionCall(
-        function: pg_sys::Oid,
-        text: *mut c_char,
-        io_param: pg_sys::Oid,
-        modifier: i32,
-    ) -> pg_sys::Datum;
-    /// fmgr.h
-    pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
-    /// fmgr.h
-    pub fn OutputFunctionCall(info: *mut pg_sys::FmgrInfo, value: pg_sys::Datum) -> *mut c_char;
-    /// fmgr.h
-    pub fn SendFunctionCall(info: *mut pg_sys::FmgrInfo, value: pg_sys::Datum) -> *mut pg_sys::varlena;
     /// utils/datum.h
     pub fn datumCopy(value: pg_sys::Datum, by_value: bool, length: c_int) -> pg_sys::Datum;
-    /// utils/lsyscache.h
-    pub fn getTypeOutputInfo(of: pg_sys::Oid, function: *mut pg_sys::Oid, is_varlena: *mut bool);
-    /// utils/lsyscache.h
-    pub fn getTypeBinaryOutputInfo(of: pg_sys::Oid, function: *mut pg_sys::Oid, is_varlena: *mut bool);
     /// utils/adt/datum.c
     pub fn datumIsEqual(one: pg_sys::Datum, other: pg_sys::Datum, by_value: bool, length: c_int) -> bool;
-    /// fmgr.h
-    pub fn pg_detoast_datum(datum: *mut pg_sys::varlena) -> *mut pg_sys::varlena;
-    /// access/detoast.h
-    pub fn toast_raw_datum_size(value: pg_sys::Datum) -> usize;
-    /// access/detoast.h
-    pub fn toast_datum_size(value: pg_sys::Datum) -> usize;
-    /// mb/pg_wchar.h
-    pub fn pg_server_to_client(text: *const c_char, length: c_int) -> *mut c_char;
 }
 
 // Relations, locks, transactions.
 unsafe extern "C-unwind" {
-    /// utils/inval.h
-    pub fn AcceptInvalidationMessages();
-    /// storage/lmgr.h
-    pub fn UnlockRelationOid(relation: pg_sys::Oid, mode: c_int);
     /// catalog/pg_inherits.h
     pub fn find_all_inheritors(
         parent: pg_sys::Oid,
         lock_mode: pg_sys::LOCKMODE,
         parents: *mut *mut pg_sys::List,
     ) -> *mut pg_sys::List;
-    /// access/relation.h
-    pub fn relation_open(relation: pg_sys::Oid, lock_mode: pg_sys::LOCKMODE) -> pg_sys::Relation;
-    /// partitioning/partprune.h
-    pub fn prune_append_rel_partitions(rel: *mut pg_sys::RelOptInfo) -> *mut pg_sys::Bitmapset;
-    /// partitioning/partdesc.h
-    pub fn RelationGetPartitionDesc(relation: pg_sys::Relation, omit_detached: bool) -> pg_sys::PartitionDesc;
     /// catalog/pg_inherits.h
     pub fn has_subclass(relation: pg_sys::Oid) -> bool;
     /// nodes/params.h: an error context.
     pub fn ParamsErrorCallback(data: *mut c_void);
-    /// utils/snapmgr.h; may read pg_subtrans.
-    pub fn XidInMVCCSnapshot(transaction: pg_sys::TransactionId, snapshot: pg_sys::Snapshot) -> bool;
     /// utils/pgstat_internal.h
     pub fn pgstat_get_xact_stack_level(nest_level: c_int) -> *mut SubXactStatus;
-    /// storage/procarray.h
-    pub fn GetOldestActiveTransactionId() -> u32;
-}
-
-// Memory.
-unsafe extern "C-unwind" {
-    /// utils/memutils.h
-    pub fn AllocSetContextCreateInternal(
-        parent: pg_sys::MemoryContext,
-        name: *const c_char,
-        smallest: usize,
-        initial: usize,
-        largest: usize,
-    ) -> pg_sys::MemoryContext;
-    /// utils/palloc.h
-    pub fn MemoryContextReset(context: pg_sys::MemoryContext);
-    /// utils/palloc.h
-    pub fn MemoryContextAllocExtended(context: pg_sys::MemoryContext, size: usize, flags: c_int) -> *mut c_void;
-    /// utils/palloc.h
-    pub fn palloc0(size: usize) -> *mut c_void;
-    /// nodes/pg_list.h
-    pub fn lappend(list: *mut pg_sys::List, datum: *mut c_void) -> *mut pg_sys::List;
-    /// nodes/nodes.h
-    pub fn copyObjectImpl(from: *const c_void) -> *mut c_void;
 }
 
 // Errors.
@@ -382,26 +232,8 @@ unsafe extern "C-unwind" {
     pub fn errstart(level: c_int, domain: *const c_char) -> bool;
     /// utils/elog.h
     pub fn errmsg_internal(format: *const c_char, ...) -> c_int;
-    /// utils/elog.h
-    pub fn errhidestmt(hides: bool) -> c_int;
     /// utils/elog.h; accepts interrupts.
     pub fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
-    /// utils/elog.h; this and the following speak of the report that is being made.
-    pub fn geterrposition() -> c_int;
-    /// utils/elog.h
-    pub fn geterrcode() -> c_int;
-    /// utils/elog.h
-    pub fn errposition(position: c_int) -> c_int;
-    /// utils/elog.h
-    pub fn internalerrposition(position: c_int) -> c_int;
-    /// utils/elog.h
-    pub fn internalerrquery(query: *const c_char) -> c_int;
-    /// utils/elog.h
-    pub fn set_errcontext_domain(domain: *const c_char) -> c_int;
     /// utils/elog.h
     pub fn errcontext_msg(format: *const c_char, ...) -> c_int;
-    /// utils/elog.h, `errstart`: the linker gives it this name, because `error_memory` stands in its place.
-    pub fn __real_errstart(level: c_int, domain: *const c_char) -> bool;
-    /// utils/elog.h, `CopyErrorData`; as above.
-    pub fn __real_CopyErrorData() -> *mut pg_sys::ErrorData;
 }

@@ -27,7 +27,7 @@ pub fn name<'a>() -> &'a [u8] {
 pub fn has_sane_offsets() -> bool {
     let mut offset = 0;
     // SAFETY: a plain global of the backend, and a read of the zone's tables.
-    let is_fixed = unsafe { pg_sys::pg_get_timezone_offset(pg_sys::session_timezone, &raw mut offset) };
+    let is_fixed = unsafe { kept!(pg_sys::pg_get_timezone_offset(pg_sys::session_timezone, &raw mut offset)) };
     is_fixed || !name().iter().any(u8::is_ascii_digit)
 }
 

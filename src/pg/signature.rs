@@ -5,39 +5,21 @@ use pgrx::pg_sys;
 
 use super::catalog_row::{CatalogRow, DeclaredArgument};
 use super::object_ids::C_LANGUAGE;
+use super::returned::Returned;
 
-/// How a SQL function must be declared. Names, defaults, volatility and costs do not matter.
+/// How a SQL function must be declared and called. Names, defaults, volatility and costs do not matter.
 pub struct Signature {
     arguments: &'static [pg_sys::Oid],
     /// May VARIADIC "any" follow the arguments?
     any_more: bool,
     /// May arguments be NULL?
     nulls: bool,
-    result: pg_sys::Oid,
-    set: bool,
-    /// The types of the columns, if the result is rows of several columns.
-    columns: &'static [pg_sys::Oid],
 }
 
 impl Signature {
-    /// A function that returns one value.
-    pub const fn value(arguments: &'static [pg_sys::Oid], result: pg_sys::Oid) -> Self {
-        Self { arguments, any_more: false, nulls: false, result, set: false, columns: &[] }
-    }
-
-    /// A function that returns a set of values.
-    pub const fn set(arguments: &'static [pg_sys::Oid], element: pg_sys::Oid) -> Self {
-        Self { set: true, ..Self::value(arguments, element) }
-    }
-
-    /// A function that returns a table of these columns, two at least.
-    pub const fn table(arguments: &'static [pg_sys::Oid], columns: &'static [pg_sys::Oid]) -> Self {
-        Self { set: true, columns, ..Self::value(arguments, pg_sys::RECORDOID) }
-    }
-
-    /// A trigger function.
-    pub const fn trigger() -> Self {
-        Self::value(&[], pg_sys::TRIGGEROID)
+    /// A function of these arguments.
+    pub const fn of(arguments: &'static [pg_sys::Oid]) -> Self {
+        Self { arguments, any_more: false, nulls: false }
     }
 
     /// The same, when it need not be STRICT.
@@ -50,44 +32,26 @@ impl Signature {
         Self { any_more: true, ..self }
     }
 
-    /// Does a function that returns a set, or one value, of these columns return what it says? For each column come the types that it may
-    /// have.
-    pub const fn agrees(&self, columns: &[&[pg_sys::Oid]], set: bool) -> bool {
-        let declared = if self.columns.is_empty() { &[self.result] } else { self.columns };
-        let mut index = 0;
-        while index < columns.len() && index < declared.len() {
-            let (types, mut next) = (columns[index], 0);
-            while next < types.len() && types[next].to_u32() != declared[index].to_u32() {
-                next += 1;
-            }
-            if next == types.len() {
-                return false;
-            }
-            index += 1;
-        }
-        self.set == set && declared.len() == columns.len()
-    }
-
-    /// Is this a call of a function that is declared so, with such arguments? For a function that returns a set, the first call for its
-    /// rows is checked.
+    /// Is this a call of a function that is declared so, with such arguments, to return an `R`? For a function that returns a set, the first
+    /// call for its rows is checked.
     ///
     /// # Safety
     /// The server or another library must have made the call, with as many arguments as it says.
-    pub unsafe fn fits(&self, call: pg_sys::FunctionCallInfo) -> bool {
+    pub unsafe fn fits<R: Returned>(&self, call: pg_sys::FunctionCallInfo) -> bool {
         // SAFETY: the caller promises a call; the description of the called function is null or valid.
         unsafe {
             let Some(called) = (*call).flinfo.as_ref() else { return false };
             // It is null until our own first call, which has been checked, leaves its state there.
-            if self.set && !called.fn_extra.is_null() {
+            if R::SET && !called.fn_extra.is_null() {
                 return true;
             }
             let Some(row) = CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, called.fn_oid) else { return false };
-            self.is_declared(&row) && self.has_arguments(call) && (!self.set || takes_rows_one_by_one(call))
+            self.is_declared::<R>(&row) && self.has_arguments(call) && (!R::SET || takes_rows_one_by_one(call))
         }
     }
 
     /// Does the row of pg_proc declare it so?
-    fn is_declared(&self, row: &CatalogRow) -> bool {
+    fn is_declared<R: Returned>(&self, row: &CatalogRow) -> bool {
         let (Some(function), Some(declared)) = (row.function(), row.arguments()) else { return false };
         let is_any = |argument: &DeclaredArgument| argument.is_variadic && argument.type_oid == pg_sys::ANYOID;
         let inputs: Vec<_> = declared.iter().filter(|argument| argument.is_input).collect();
@@ -98,10 +62,12 @@ impl Signature {
         };
         function.prolang.to_u32() == C_LANGUAGE
             && function.prokind == pg_sys::PROKIND_FUNCTION as std::ffi::c_char
-            && function.proretset == self.set
-            && function.prorettype == self.result
+            && function.proretset == R::SET
             && are(inputs, self.arguments)
-            && (self.columns.is_empty() || are(&outputs, self.columns))
+            && match R::COLUMNS {
+                [one] => function.prorettype == *one,
+                columns => function.prorettype == pg_sys::RECORDOID && are(&outputs, columns),
+            }
     }
 
     /// # Safety

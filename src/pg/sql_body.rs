@@ -10,7 +10,6 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::catalog_row::CatalogRow;
 use super::compat::tree::walkers;
-use super::error_passing::guarded;
 use super::lists::{node_at, nodes};
 use super::lone_expression::lone_expression;
 use super::row_type::RowType;
@@ -77,7 +76,7 @@ impl SqlCall<'_, '_> {
         }
         // SAFETY: the server reads a tree from what it has written: a query (RETURN), or a list of lists of queries (BEGIN ATOMIC).
         unsafe {
-            let mut body: *mut pg_sys::Node = pg_sys::stringToNode(text.as_ptr()).cast();
+            let mut body: *mut pg_sys::Node = kept!(pg_sys::stringToNode(text.as_ptr())).cast();
             for _ in 0..2 {
                 if !body.is_null() && (*body).type_ == NodeTag::T_List {
                     let list: *const pg_sys::List = body.cast();
@@ -101,7 +100,7 @@ impl SqlCall<'_, '_> {
                     {
                         return None;
                     }
-                    pg_sys::AcquireRewriteLocks(query, true, false);
+                    kept!(pg_sys::AcquireRewriteLocks(query, true, false));
                     (self.query(query, queries)?, true)
                 }
             };
@@ -117,7 +116,7 @@ impl SqlCall<'_, '_> {
         }
         // SAFETY: the steps that the server takes with a body (optimizer/util/clauses.c, `inline_function`), with its own structures.
         unsafe {
-            let statements = guarded!(server::pg_parse_query(text.as_ptr()));
+            let statements = kept!(pg_sys::pg_parse_query(text.as_ptr()));
             if nodes::<pg_sys::RawStmt>(statements).len() != 1 {
                 return None;
             }
@@ -129,12 +128,12 @@ impl SqlCall<'_, '_> {
             }
             let call = if self.shows_types { self.call.as_ptr().cast() } else { std::ptr::null_mut() };
             let (row, collation) = (self.row.as_tuple(), self.call.inputcollid);
-            let info = guarded!(server::prepare_sql_fn_parse_info(row, call, collation));
-            let state = pg_sys::make_parsestate(std::ptr::null_mut());
+            let info = kept!(server::prepare_sql_fn_parse_info(row, call, collation));
+            let state = kept!(pg_sys::make_parsestate(std::ptr::null_mut()));
             (*state).p_sourcetext = text.as_ptr();
-            guarded!(server::sql_fn_parser_setup(state, info));
-            let query = pg_sys::transformTopLevelStmt(state, statement);
-            pg_sys::free_parsestate(state);
+            kept!(server::sql_fn_parser_setup(state, info));
+            let query = kept!(pg_sys::transformTopLevelStmt(state, statement));
+            kept!(pg_sys::free_parsestate(state));
             // Several columns, or a function that returns a set, make a query of what has no FROM.
             let expression = if found.is_query { None } else { expression_of(query) };
             let (tree, is_query) = match expression.and_then(|expression| self.converted(expression)) {
@@ -155,7 +154,7 @@ impl SqlCall<'_, '_> {
             if (*query).commandType != pg_sys::CmdType::CMD_SELECT || !(*query).utilityStmt.is_null() {
                 return None;
             }
-            let rewritten = guarded!(server::QueryRewrite(query));
+            let rewritten = kept!(pg_sys::QueryRewrite(query));
             if nodes::<pg_sys::Query>(rewritten).len() != 1 {
                 return None;
             }
@@ -168,7 +167,7 @@ impl SqlCall<'_, '_> {
                 .map(|column| (*column).expr.cast())
                 .collect();
             let conversions = self.conversions(&columns)?;
-            let list = conversions.into_iter().fold(rewritten, |list, one| pg_sys::lappend(list, one.cast()));
+            let list = conversions.into_iter().fold(rewritten, |list, one| kept!(pg_sys::lappend(list, one.cast())));
             Some(list.cast())
         }
     }
@@ -189,7 +188,7 @@ impl SqlCall<'_, '_> {
                 return Some(vec![conversion]);
             }
             let mut descriptor = std::ptr::null_mut();
-            pg_sys::get_expr_result_type(self.call.as_ptr().cast(), std::ptr::null_mut(), &raw mut descriptor);
+            kept!(pg_sys::get_expr_result_type(self.call.as_ptr().cast(), std::ptr::null_mut(), &raw mut descriptor));
             if descriptor.is_null() {
                 return None;
             }
@@ -222,11 +221,11 @@ impl SqlCall<'_, '_> {
 unsafe fn conversion(column: *mut pg_sys::Node, to: (pg_sys::Oid, i32)) -> Option<*mut pg_sys::Node> {
     // SAFETY: a zeroed node of the right size and tag, with the type of an expression, is a valid placeholder.
     unsafe {
-        let value: *mut pg_sys::CaseTestExpr = pg_sys::palloc0(size_of::<pg_sys::CaseTestExpr>()).cast();
+        let value: *mut pg_sys::CaseTestExpr = kept!(pg_sys::palloc0(size_of::<pg_sys::CaseTestExpr>())).cast();
         (*value).xpr.type_ = NodeTag::T_CaseTestExpr;
-        (*value).typeId = pg_sys::exprType(column);
-        (*value).typeMod = pg_sys::exprTypmod(column);
-        (*value).collation = pg_sys::exprCollation(column);
+        (*value).typeId = server::exprType(column);
+        (*value).typeMod = server::exprTypmod(column);
+        (*value).collation = server::exprCollation(column);
         converted_to(value.cast(), to)
     }
 }
@@ -239,20 +238,20 @@ unsafe fn converted_to(expression: *mut pg_sys::Node, (to, modifier): (pg_sys::O
     // SAFETY: an expression; the server returns null if there is no such conversion.
     unsafe {
         let (no_state, place) = (std::ptr::null_mut(), -1);
-        let converted = pg_sys::coerce_to_target_type(
+        let converted = kept!(pg_sys::coerce_to_target_type(
             no_state,
             expression,
-            pg_sys::exprType(expression),
+            server::exprType(expression),
             to,
             modifier,
             pg_sys::CoercionContext::COERCION_ASSIGNMENT,
             pg_sys::CoercionForm::COERCE_IMPLICIT_CAST,
             place,
-        );
+        ));
         if converted.is_null() {
             return None;
         }
-        pg_sys::assign_expr_collations(no_state, converted);
+        kept!(pg_sys::assign_expr_collations(no_state, converted));
         Some(converted)
     }
 }
@@ -289,7 +288,7 @@ impl RawFindings {
             found.is_query =
                 lists.into_iter().any(|list| !list.is_null()) || !select.withClause.is_null() || !select.larg.is_null();
             let context: *mut c_void = (&raw mut found).cast();
-            guarded!(walkers::raw_expression_tree_walker(statement, Some(visit_raw), context));
+            kept!(walkers::raw_expression_tree_walker(statement, Some(visit_raw), context));
         }
         (!found.names_column_types).then_some(found)
     }
@@ -311,8 +310,7 @@ unsafe extern "C-unwind" fn visit_raw(node: *mut pg_sys::Node, context: *mut c_v
             NodeTag::T_A_Const => found.has_clock_words |= tells_time(&*node.cast::<pg_sys::A_Const>()),
             _ => {}
         }
-        found.names_column_types
-            || super::error_passing::direct!(walkers::raw_expression_tree_walker(node, Some(visit_raw), context))
+        found.names_column_types || direct!(walkers::raw_expression_tree_walker(node, Some(visit_raw), context))
     }
 }
 
@@ -331,14 +329,9 @@ unsafe extern "C-unwind" fn names_relation(node: *mut pg_sys::Node, context: *mu
             }
             NodeTag::T_Query => {
                 let flags = pg_sys::QTW_EXAMINE_RTES_BEFORE as i32;
-                super::error_passing::direct!(walkers::query_tree_walker(
-                    node.cast(),
-                    Some(names_relation),
-                    context,
-                    flags
-                ))
+                direct!(walkers::query_tree_walker(node.cast(), Some(names_relation), context, flags))
             }
-            _ => super::error_passing::direct!(walkers::expression_tree_walker(node, Some(names_relation), context)),
+            _ => direct!(walkers::expression_tree_walker(node, Some(names_relation), context)),
         }
     }
 }

@@ -4,8 +4,7 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::shown;
-use pgrx::callconv::{CallCx, RetAbi};
-use pgrx::{PgMemoryContexts, pg_sys};
+use pgrx::pg_sys;
 
 use super::error_passing::edge;
 use super::function_call::FunctionCall;
@@ -21,29 +20,21 @@ pub trait Symbol {
     const SIGNATURE: Signature;
 }
 
-/// Runs a SQL function that returns a value or, by an iterator, rows: what pgrx's own wrapper does, inside `edge`.
+/// Runs a SQL function.
 ///
 /// # Safety
-/// Called by PostgreSQL. The function must read its arguments as the types that the signature says. That it returns what the signature says
-/// is checked when it is compiled.
-pub unsafe fn answer<S: Symbol, R: RetAbi + Returned>(
+/// Called by PostgreSQL. The function must read its arguments as the types that the signature says.
+pub unsafe fn answer<S: Symbol, R: Returned>(
     call: pg_sys::FunctionCallInfo,
     function: impl FnOnce(FunctionCall<'_>) -> R,
 ) -> pg_sys::Datum {
-    const { assert!(S::SIGNATURE.agrees(R::COLUMNS, R::SET), "the function returns something else than its signature says") };
-    // SAFETY: PostgreSQL made the call, and it fits the signature; these are the steps of pgrx's own wrapper.
+    // SAFETY: PostgreSQL made the call, and it fits the signature.
     unsafe {
         edge(|| {
-            if !S::SIGNATURE.fits(call) {
-                CacheError::Misdeclared { symbol: S::NAME, function: name_of(call) }.raise();
+            if !S::SIGNATURE.fits::<R>(call) {
+                CacheError::misdeclared(S::NAME, name_of(call)).raise();
             }
-            let result = match R::check_fcinfo_and_prepare(call) {
-                CallCx::WrappedFn(context) => {
-                    PgMemoryContexts::For(context).switch_to(|_| function(FunctionCall::of(call))).to_ret()
-                }
-                CallCx::RestoreCx => R::ret_from_fcinfo_fcx(call),
-            };
-            R::box_ret_in_fcinfo(call, result)
+            R::answer(call, function)
         })
     }
 }
@@ -56,12 +47,12 @@ unsafe fn name_of(call: pg_sys::FunctionCallInfo) -> Option<String> {
     // SAFETY: the description of the called function is null or valid; a catalog search returns a C string.
     unsafe {
         let called = (*call).flinfo.as_ref()?;
-        Some(shown(CStr::from_ptr(pg_sys::format_procedure(called.fn_oid)).to_bytes()))
+        Some(shown(CStr::from_ptr(kept!(pg_sys::format_procedure(called.fn_oid))).to_bytes()))
     }
 }
 
 /// Defines a C function that SQL calls: `sql_function!(function, signature, "symbol")`. The symbol is its name in
-/// `CREATE FUNCTION … AS`. `function` takes the call and returns a value or an iterator, as `signature` says.
+/// `CREATE FUNCTION … AS`. `function` takes the call and returns a value or a `Set`.
 macro_rules! sql_function {
     ($function:path, $signature:expr, $symbol:literal) => {
         const _: () = {

@@ -3,7 +3,10 @@
 
 use pgrx::pg_sys;
 
-use crate::error::{Raised, caught};
+use std::panic::resume_unwind;
+
+use super::error_passing::{caught, code_of};
+use crate::error::is_cancel;
 
 /// Runs code whose result may be refused (`None`), or is in the memory that is current. Whatever it comes to, everything that the server has opened
 /// and locked meanwhile is given back. The code writes no message below ERROR. It waits for locks as long as the user's settings let it. A statement that
@@ -14,18 +17,18 @@ pub fn attempt<R>(code: impl FnOnce() -> Option<R>) -> Option<R> {
     // SAFETY: plain state of the backend, which has one thread. Inside a transaction, as the active snapshot shows, the server allows
     // subtransactions in all states but parallel mode. Each that is begun here ends here.
     unsafe {
-        if !pg_sys::ActiveSnapshotSet() || pg_sys::IsInParallelMode() {
+        if !kept!(pg_sys::ActiveSnapshotSet()) || kept!(pg_sys::IsInParallelMode()) {
             return None;
         }
         let (memory, owner) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
         let (to_client, to_log) = (pg_sys::client_min_messages, pg_sys::log_min_messages);
-        pg_sys::BeginInternalSubTransaction(std::ptr::null());
+        kept!(pg_sys::BeginInternalSubTransaction(std::ptr::null()));
         pg_sys::MemoryContextSwitchTo(memory);
         pg_sys::client_min_messages = pgrx::PgLogLevel::ERROR as i32;
         pg_sys::log_min_messages = pgrx::PgLogLevel::ERROR as i32;
         let result = caught(code);
         pg_sys::MemoryContextSwitchTo(memory);
-        pg_sys::RollbackAndReleaseCurrentSubTransaction();
+        kept!(pg_sys::RollbackAndReleaseCurrentSubTransaction());
         // After the rollback: it takes back what the code has set, to the values that were set above.
         pg_sys::client_min_messages = to_client;
         pg_sys::log_min_messages = to_log;
@@ -33,8 +36,8 @@ pub fn attempt<R>(code: impl FnOnce() -> Option<R>) -> Option<R> {
         pg_sys::CurrentResourceOwner = owner;
         match result {
             Ok(result) => result,
-            Err(Raised::Failure) => None,
-            Err(Raised::Cancel(error)) => error.rethrow(),
+            Err(payload) if is_cancel(code_of(&*payload)) => resume_unwind(payload),
+            Err(_) => None,
         }
     }
 }

@@ -6,11 +6,9 @@
 use arrow_cache_core::Nearest;
 use pgrx::pg_sys;
 
-use super::error_passing::{direct, keeping};
+use super::error_passing::keeping;
 use super::index_search::{Limit, Rows, TableColumn, TimeOrder, is_searchable, open_at_once};
 use super::row_type::RowType;
-use super::server;
-use super::server::indexes as calls;
 
 /// Can the table be searched for values of this type? It is locked.
 pub fn is_searched(column: TableColumn, rows: Rows, order: TimeOrder) -> bool {
@@ -31,7 +29,7 @@ pub fn size(column: TableColumn, rows: Rows, order: TimeOrder) -> Option<Size> {
     unsafe {
         keeping(|| {
             with_table(column, rows, order, |table| Size {
-                blocks: direct!(calls::RelationGetNumberOfBlocksInFork(table, pg_sys::ForkNumber::MAIN_FORKNUM)),
+                blocks: direct!(pg_sys::RelationGetNumberOfBlocksInFork(table, pg_sys::ForkNumber::MAIN_FORKNUM)),
             })
         })
     }
@@ -78,7 +76,7 @@ unsafe fn with_table<R: Copy>(
             .and_then(|place| RowType::of((*table).rd_att).attribute(place))
             .is_some_and(|column| !column.attisdropped && column.atttypid == order.type_oid);
         let result = (has_column && is_searchable(table, rows)).then(|| act(table));
-        direct!(calls::relation_close(table, pg_sys::NoLock as pg_sys::LOCKMODE));
+        direct!(pg_sys::relation_close(table, pg_sys::NoLock as pg_sys::LOCKMODE));
         result
     }
 }
@@ -101,11 +99,11 @@ unsafe fn search(
     // SAFETY: the caller's promise; adding a value neither allocates nor panics. The slot is of the table, which is one of the heap; the scan accepts interrupts at each page.
     unsafe {
         let none = std::ptr::null_mut();
-        let slot = direct!(calls::table_slot_create(table, std::ptr::null_mut()));
-        let scan = direct!(calls::heap_beginscan(table, snapshot.cast_mut(), 0, none, std::ptr::null_mut(), OPTIONS));
-        while direct!(calls::heap_getnextslot(scan, pg_sys::ScanDirection::ForwardScanDirection, slot)) {
+        let slot = direct!(pg_sys::table_slot_create(table, std::ptr::null_mut()));
+        let scan = direct!(pg_sys::heap_beginscan(table, snapshot.cast_mut(), 0, none, std::ptr::null_mut(), OPTIONS));
+        while direct!(pg_sys::heap_getnextslot(scan, pg_sys::ScanDirection::ForwardScanDirection, slot)) {
             if (*slot).tts_nvalid < column {
-                direct!(server::slot_getsomeattrs_int(slot, i32::from(column)));
+                direct!(pg_sys::slot_getsomeattrs_int(slot, i32::from(column)));
             }
             let place = column as usize - 1;
             if *(*slot).tts_isnull.add(place) {
@@ -115,7 +113,7 @@ unsafe fn search(
             let is_beyond = if limit.excluded { rank >= limit_rank } else { rank > limit_rank };
             (*found).add(rank, is_beyond);
         }
-        direct!(calls::heap_endscan(scan));
-        direct!(calls::ExecDropSingleTupleTableSlot(slot));
+        direct!(pg_sys::heap_endscan(scan));
+        direct!(pg_sys::ExecDropSingleTupleTableSlot(slot));
     }
 }

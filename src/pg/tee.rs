@@ -4,10 +4,9 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use crate::pg::error_passing::{direct, edge};
+use crate::pg::error_passing::edge;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::row::Row;
-use crate::pg::server;
 
 /// Takes the rows of a query, one by one.
 pub trait RowSink {
@@ -65,13 +64,13 @@ impl<S: RowSink> Tee<S> {
         let Some(parent) = query.memory() else { unreachable!("a tee is made for a query that has been started") };
         // SAFETY: the memory of a query is valid until it ends; the new context ends with it.
         let row_context = unsafe {
-            pg_sys::AllocSetContextCreateInternal(
+            kept!(pg_sys::AllocSetContextCreateInternal(
                 parent,
                 c"pg_arrow_cache row".as_ptr(),
                 pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
                 pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
                 pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            )
+            ))
         };
         let receiver = pg_sys::DestReceiver {
             receiveSlot: Some(receive::<S>),
@@ -136,7 +135,7 @@ unsafe extern "C-unwind" fn receive<S: RowSink>(
         let inner = (*tee).inner;
         let natts = (*(*slot).tts_tupleDescriptor).natts;
         if i32::from((*slot).tts_nvalid) < natts {
-            direct!(server::slot_getsomeattrs_int(slot, natts));
+            direct!(pg_sys::slot_getsomeattrs_int(slot, natts));
         }
         let sends = (*tee).failure.is_none()
             && edge(|| {
@@ -190,7 +189,7 @@ unsafe fn capture_row<S: RowSink>(tee: &mut Tee<S>, slot: *mut pg_sys::TupleTabl
         let appended = tee.sink.append(row_of(slot));
         pg_sys::MemoryContextSwitchTo(caller);
         if !(*tee.row_context).isReset {
-            pg_sys::MemoryContextReset(tee.row_context);
+            kept!(pg_sys::MemoryContextReset(tee.row_context));
         }
         appended
     }

@@ -22,14 +22,14 @@ pub fn default_configuration() -> Option<pg_sys::Oid> {
         let (schema, configuration) = parts(CStr::from_ptr(name).to_bytes())?;
         let mut buffer = [0; pg_sys::NAMEDATALEN as usize];
         buffer.get_mut(..schema.len())?.copy_from_slice(schema);
-        let schema = pg_sys::get_namespace_oid(CStr::from_bytes_until_nul(&buffer).ok()?.as_ptr(), true);
+        let schema = kept!(pg_sys::get_namespace_oid(CStr::from_bytes_until_nul(&buffer).ok()?.as_ptr(), true));
         if configuration.len() >= buffer.len()
             || schema == pg_sys::InvalidOid
             || !compat::may_use_schema(privileges::current_role(), schema)
         {
             return None;
         }
-        Some(pg_sys::getTSCurrentConfig(false)).filter(|found| *found != pg_sys::InvalidOid)
+        Some(kept!(pg_sys::getTSCurrentConfig(false))).filter(|found| *found != pg_sys::InvalidOid)
     }
 }
 

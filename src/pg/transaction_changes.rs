@@ -4,7 +4,6 @@ use arrow_cache_core::{ChangedRelations, OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
 use super::compat::counted_relation;
-use super::error_passing::{direct, guarded};
 use super::{backend, server};
 
 /// A relation whose tuples the transaction has changed.
@@ -27,7 +26,7 @@ pub fn for_each_changed_relation(mut visit: impl FnMut(ChangedRelation)) {
     // in TopTransactionContext and nothing below changes it.
     unsafe {
         let nest_level = backend::transaction_nest_level();
-        let mut level = guarded!(server::pgstat_get_xact_stack_level(nest_level));
+        let mut level = kept!(server::pgstat_get_xact_stack_level(nest_level));
         while !level.is_null() {
             let mut table = (*level).first;
             while !table.is_null() {
@@ -56,7 +55,7 @@ pub fn look_again(seen: &mut ChangedRelations, is_definition: impl Fn(u32) -> bo
     // SAFETY: as in `for_each_changed_relation`. The head that was seen is in its list as long as the level lasts.
     unsafe {
         let mut newer = Vec::new();
-        let mut level = guarded!(server::pgstat_get_xact_stack_level(backend::transaction_nest_level()));
+        let mut level = kept!(server::pgstat_get_xact_stack_level(backend::transaction_nest_level()));
         while !level.is_null() && seen.head((*level).nest_level).is_none() {
             newer.add(level)?;
             level = (*level).previous;
@@ -77,31 +76,6 @@ pub fn look_again(seen: &mut ChangedRelations, is_definition: impl Fn(u32) -> bo
     Ok(())
 }
 
-/// Does this hold of every relation whose tuples this transaction has changed so far? Asks no more when it does not. What the server raises jumps over
-/// this frame.
-///
-/// # Safety
-/// No frame between here and PostgreSQL may have pending destructors, the closure included.
-#[inline]
-pub unsafe fn all_changed_relations(mut holds: impl FnMut(u32) -> bool) -> bool {
-    // SAFETY: as in `for_each_changed_relation`; the caller promises the rest.
-    unsafe {
-        let nest_level = backend::transaction_nest_level();
-        let mut level = direct!(server::pgstat_get_xact_stack_level(nest_level));
-        while !level.is_null() {
-            let mut table = (*level).first;
-            while !table.is_null() {
-                if !holds(counted_relation(&*(*table).parent).to_u32()) {
-                    return false;
-                }
-                table = (*table).next;
-            }
-            level = (*level).previous;
-        }
-    }
-    true
-}
-
 /// Calls `visit` with every relation whose definition this transaction will tell the other backends to read again. A relation may come
 /// more than once; InvalidOid stands for all relations. Only at the outermost level of a transaction.
 pub fn for_each_redefined_relation(mut visit: impl FnMut(pg_sys::Oid)) {
@@ -111,7 +85,7 @@ pub fn for_each_redefined_relation(mut visit: impl FnMut(pg_sys::Oid)) {
     // SAFETY: the function copies what is collected so far into an array of its own, whose messages are told apart by
     // their first byte.
     unsafe {
-        let count = pg_sys::xactGetCommittedInvalidationMessages(&raw mut messages, &raw mut unused);
+        let count = kept!(pg_sys::xactGetCommittedInvalidationMessages(&raw mut messages, &raw mut unused));
         if messages.is_null() {
             return;
         }
@@ -120,12 +94,12 @@ pub fn for_each_redefined_relation(mut visit: impl FnMut(pg_sys::Oid)) {
                 visit(message.rc.relId);
             }
         }
-        pg_sys::pfree(messages.cast());
+        kept!(pg_sys::pfree(messages.cast()));
     }
 }
 
 /// The oldest id of a running transaction, prepared ones included; the next id when none runs.
 pub fn oldest_active_transaction() -> u32 {
     // SAFETY: reads the process array; called by a backend outside of recovery that holds no lock.
-    unsafe { guarded!(server::GetOldestActiveTransactionId()) }
+    unsafe { kept!(pg_sys::GetOldestActiveTransactionId()).into_inner() }
 }

@@ -6,14 +6,14 @@ use std::ffi::{CStr, c_void};
 use pgrx::pg_sys;
 
 use super::compat::tree::walkers;
-use super::error_passing::guarded;
+use super::error_passing::edge;
 use super::tree::{Tagged, Tree};
 
 /// A new node, all of whose fields are zero.
 pub fn new_node<T: Tagged>() -> *mut T {
     // SAFETY: zeroed memory of the right size; every node begins with its tag.
     unsafe {
-        let node: *mut T = pg_sys::palloc0(std::mem::size_of::<T>()).cast();
+        let node: *mut T = kept!(pg_sys::palloc0(std::mem::size_of::<T>())).cast();
         node.cast::<pg_sys::Node>().write(pg_sys::Node { type_: T::TAG });
         node
     }
@@ -25,7 +25,7 @@ pub fn new_node<T: Tagged>() -> *mut T {
 /// Null, or a valid node.
 pub unsafe fn copy<T>(node: *const T) -> *mut T {
     // SAFETY: the caller's promise.
-    unsafe { pg_sys::copyObjectImpl(node.cast()).cast() }
+    unsafe { kept!(pg_sys::copyObjectImpl(node.cast())).cast() }
 }
 
 /// Are two nodes equal but for where they stood in the statement?
@@ -34,33 +34,34 @@ pub unsafe fn copy<T>(node: *const T) -> *mut T {
 /// Null, or valid nodes.
 pub unsafe fn are_equal<T>(one: *const T, other: *const T) -> bool {
     // SAFETY: the caller's promise.
-    unsafe { pg_sys::equal(one.cast(), other.cast()) }
+    unsafe { kept!(pg_sys::equal(one.cast(), other.cast())) }
 }
 
 /// A list of nodes.
 pub fn list_of<T>(nodes: impl IntoIterator<Item = *mut T>) -> *mut pg_sys::List {
     // SAFETY: NIL, or a list of nodes that is made here.
-    nodes.into_iter().fold(std::ptr::null_mut(), |list, node| unsafe { pg_sys::lappend(list, node.cast()) })
+    nodes.into_iter().fold(std::ptr::null_mut(), |list, node| unsafe { kept!(pg_sys::lappend(list, node.cast())) })
 }
 
 /// A list of OIDs.
 pub fn list_of_oids(oids: impl IntoIterator<Item = pg_sys::Oid>) -> *mut pg_sys::List {
     // SAFETY: NIL, or a list of OIDs that is made here.
-    oids.into_iter().fold(std::ptr::null_mut(), |list, oid| unsafe { pg_sys::lappend_oid(list, oid) })
+    oids.into_iter().fold(std::ptr::null_mut(), |list, oid| unsafe { kept!(pg_sys::lappend_oid(list, oid)) })
 }
 
 /// A list of numbers.
 pub fn list_of_numbers(numbers: impl IntoIterator<Item = i32>) -> *mut pg_sys::List {
     // SAFETY: NIL, or a list of integers that is made here.
-    numbers.into_iter().fold(std::ptr::null_mut(), |list, number| unsafe { pg_sys::lappend_int(list, number) })
+    numbers.into_iter().fold(std::ptr::null_mut(), |list, number| unsafe { kept!(pg_sys::lappend_int(list, number)) })
 }
 
 /// A name for a relation, and names for its columns.
 pub fn alias<'n>(name: &CStr, columns: impl IntoIterator<Item = &'n CStr>) -> *mut pg_sys::Alias {
     // SAFETY: the names end with NUL, and are copied.
     unsafe {
-        let columns = columns.into_iter().map(|column| pg_sys::makeString(pg_sys::pstrdup(column.as_ptr())));
-        pg_sys::makeAlias(name.as_ptr(), list_of(columns))
+        let columns =
+            columns.into_iter().map(|column| kept!(pg_sys::makeString(kept!(pg_sys::pstrdup(column.as_ptr())))));
+        kept!(pg_sys::makeAlias(name.as_ptr(), list_of(columns)))
     }
 }
 
@@ -76,7 +77,7 @@ pub unsafe fn call(
     let none = pg_sys::InvalidOid;
     let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
     // SAFETY: the caller's promise.
-    unsafe { pg_sys::makeFuncExpr(function.into(), result, list_of(arguments), none, none, form).cast() }
+    unsafe { kept!(pg_sys::makeFuncExpr(function.into(), result, list_of(arguments), none, none, form)).cast() }
 }
 
 /// Says what stands in the place of a node; `None` to go on with what is below it. The number counts the queries around it, from the one
@@ -107,27 +108,30 @@ pub unsafe fn replaced_in_query<'r>(query: *mut pg_sys::Query, replace: &'r mut 
     let mut walk = Walk { replace, depth: 0 };
     let context = (&raw mut walk).cast::<c_void>();
     // SAFETY: the caller's promise; the walk outlives the call.
-    unsafe { guarded!(walkers::query_tree_mutator(query, Some(change), context, 0)) }
+    unsafe { kept!(walkers::query_tree_mutator(query, Some(change), context, 0)) }
 }
 
 /// Called by the server for each part of a node that it copies.
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn change(node: *mut pg_sys::Node, context: *mut c_void) -> *mut pg_sys::Node {
-    let walk = context.cast::<Walk<'_>>();
-    // SAFETY: the context is the walk that `replaced` or `replaced_in_query` passed, which nobody else uses meanwhile; the node is null or
-    // part of the tree that these were given.
-    unsafe {
-        let Some(tree) = Tree::enter(node) else { return node };
-        let depth = (*walk).depth;
-        if let Some(other) = ((*walk).replace)(tree, depth) {
-            return other;
+    let body = || {
+        let walk = context.cast::<Walk<'_>>();
+        // SAFETY: the context is the walk that `replaced` or `replaced_in_query` passed, which nobody else uses meanwhile; the node is null or
+        // part of the tree that these were given.
+        unsafe {
+            let Some(tree) = Tree::enter(node) else { return node };
+            let depth = (*walk).depth;
+            if let Some(other) = ((*walk).replace)(tree, depth) {
+                return other;
+            }
+            if let Some(query) = tree.as_a::<pg_sys::Query>() {
+                (*walk).depth = depth + 1;
+                let copied = kept!(walkers::query_tree_mutator(query.as_ptr(), Some(change), context, 0));
+                (*walk).depth = depth;
+                return copied.cast();
+            }
+            kept!(walkers::expression_tree_mutator(node, Some(change), context))
         }
-        if let Some(query) = tree.as_a::<pg_sys::Query>() {
-            (*walk).depth = depth + 1;
-            let copied = guarded!(walkers::query_tree_mutator(query.as_ptr(), Some(change), context, 0));
-            (*walk).depth = depth;
-            return copied.cast();
-        }
-        guarded!(walkers::expression_tree_mutator(node, Some(change), context))
-    }
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }

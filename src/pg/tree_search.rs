@@ -6,6 +6,8 @@ use pgrx::pg_sys;
 
 use super::backend::WalkDepth;
 use super::tree::{Tree, match_node};
+use crate::pg::compat::tree::walkers;
+use crate::pg::error_passing::edge;
 
 /// Returns true for what is sought.
 pub type Look<'l> = dyn FnMut(Tree<'_, pg_sys::Node>) -> bool + 'l;
@@ -33,25 +35,28 @@ pub unsafe fn search<'l>(node: *mut pg_sys::Node, flags: u32, look: &'l mut Look
 }
 
 /// Called by the server's walkers for each part of a node; true stops the walk.
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
-    let here = 0u8;
-    // SAFETY: the node is null or part of the tree that is searched. The context is the search that `search` passed,
-    // which nobody else uses while the walkers call.
-    let (tree, search) = unsafe { (Tree::enter(node), &mut *context.cast::<Search<'_>>()) };
-    let Some(tree) = tree else { return false };
-    if search.depth.is_passed(&here) {
-        search.is_too_deep = true;
-        return true;
-    }
-    let flags = search.flags;
-    (search.look)(tree)
-        || match_node! { tree;
-            // SAFETY: a valid query; what the walker calls gets this search back.
-            Query(query) => unsafe { pg_sys::query_tree_walker(query.as_ptr(), Some(visit), context, flags) },
-            // The walker of queries descends into it by itself.
-            RangeTblEntry(_entry) => false,
-            // SAFETY: a valid node; what the walker calls gets this search back.
-            _ => unsafe { pg_sys::expression_tree_walker(node, Some(visit), context) },
+    let body = || {
+        let here = 0u8;
+        // SAFETY: the node is null or part of the tree that is searched. The context is the search that `search` passed,
+        // which nobody else uses while the walkers call.
+        let (tree, search) = unsafe { (Tree::enter(node), &mut *context.cast::<Search<'_>>()) };
+        let Some(tree) = tree else { return false };
+        if search.depth.is_passed(&here) {
+            search.is_too_deep = true;
+            return true;
         }
+        let flags = search.flags;
+        (search.look)(tree)
+            || match_node! { tree;
+                // SAFETY: a valid query; what the walker calls gets this search back.
+                Query(query) => unsafe { kept!(walkers::query_tree_walker(query.as_ptr(), Some(visit), context, flags)) },
+                // The walker of queries descends into it by itself.
+                RangeTblEntry(_entry) => false,
+                // SAFETY: a valid node; what the walker calls gets this search back.
+                _ => unsafe { kept!(walkers::expression_tree_walker(node, Some(visit), context)) },
+            }
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }

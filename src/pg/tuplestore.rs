@@ -2,7 +2,6 @@
 
 use pgrx::pg_sys;
 
-use super::error_passing::guarded;
 use super::server;
 
 /// Directs a tuplestore receiver to `store`, whose tuples live in `context`.
@@ -16,7 +15,7 @@ pub unsafe fn receive_into_tuplestore(
 ) {
     // SAFETY: a receiver for tuplestores, a live store and a live context.
     unsafe {
-        guarded!(server::SetTuplestoreDestReceiverParams(
+        kept!(server::SetTuplestoreDestReceiverParams(
             receiver,
             store,
             context,

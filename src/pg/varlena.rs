@@ -6,9 +6,7 @@ use std::marker::PhantomData;
 use arrow_cache_core::{OutOfMemory, Reason};
 use pgrx::pg_sys;
 
-use super::error_passing::kept;
 use super::row::Value;
-use super::server;
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("varlena headers are read in little-endian order");
@@ -81,7 +79,7 @@ impl<'v> Varlena<'v> {
         let value = self.start.cast_mut().cast::<pg_sys::varlena>();
         // SAFETY: the value is a valid varlena. The two low bits of a plain header are zero (varatt.h); asking the server costs more than
         // most values.
-        unsafe { if *self.start & 0x03 == 0 { value } else { kept!(server::pg_detoast_datum(value)) } }
+        unsafe { if *self.start & 0x03 == 0 { value } else { kept!(pg_sys::pg_detoast_datum(value)) } }
     }
 
     /// The body of a value that is compressed or stored elsewhere.
@@ -89,7 +87,7 @@ impl<'v> Varlena<'v> {
     fn detoasted_body(self, limit: usize) -> Result<&'v [u8], Reason> {
         let datum = pg_sys::Datum::from(self.start.cast_mut().cast::<std::ffi::c_void>());
         // SAFETY: the value is a valid varlena.
-        let size = unsafe { kept!(server::toast_raw_datum_size(datum)) };
+        let size = unsafe { kept!(pg_sys::toast_raw_datum_size(datum)) };
         if size > limit.saturating_add(HEADER) {
             return Err(Reason::TooLarge);
         }
@@ -98,13 +96,13 @@ impl<'v> Varlena<'v> {
             unsafe {
                 // Detoasting raises without memory, which must not disturb the statement whose rows are captured. It takes the value and,
                 // for a compressed one, what is stored of it. That much is asked for.
-                let wanted = size + kept!(server::toast_datum_size(datum)) + LARGE;
+                let wanted = size + kept!(pg_sys::toast_datum_size(datum)) + LARGE;
                 let flags = pg_sys::MCXT_ALLOC_HUGE | pg_sys::MCXT_ALLOC_NO_OOM;
-                let room = pg_sys::palloc_extended(wanted, flags as i32);
+                let room = kept!(pg_sys::palloc_extended(wanted, flags as i32));
                 if room.is_null() {
                     return Err(Reason::OutOfMemory);
                 }
-                pg_sys::pfree(room);
+                kept!(pg_sys::pfree(room));
             }
         }
         // Detoasting gives a plain value.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use pgrx::pg_sys;
 
-use super::error_passing::kept;
 use super::processes::places;
 use super::{compat, server};
 
@@ -80,7 +79,7 @@ pub unsafe fn sleep(variable: *mut pg_sys::ConditionVariable, longest: Duration)
     let millis = longest.as_millis().clamp(1, 60_000) as c_long;
     let event = compat::wait_event_of_fill();
     // SAFETY: the caller's promise.
-    unsafe { kept!(server::ConditionVariableTimedSleep(variable, millis, event)) };
+    unsafe { kept!(pg_sys::ConditionVariableTimedSleep(variable, millis, event)) };
 }
 
 /// Stops waiting.

@@ -3,6 +3,7 @@
 
 use pgrx::pg_sys;
 
+use crate::pg::server;
 use crate::pg::tree::Tree;
 
 /// The entry of the target list that a clause sorts or groups by; `None` if the query has no such entry.
@@ -11,7 +12,7 @@ pub fn sorted_target<'t>(
     clause: Tree<'t, pg_sys::SortGroupClause>,
 ) -> Option<Tree<'t, pg_sys::TargetEntry>> {
     // SAFETY: a clause of a valid query, whose target list has an entry for it: it lives as long as the query.
-    unsafe { Tree::enter(pg_sys::get_sortgroupclause_tle(clause.as_ptr(), query.targetList)) }
+    unsafe { Tree::enter(kept!(pg_sys::get_sortgroupclause_tle(clause.as_ptr(), query.targetList))) }
 }
 
 /// Are values of this expression equal only if their bytes are? No for none.
@@ -19,7 +20,7 @@ pub fn is_bytewise(expression: Option<Tree<'_, pg_sys::Expr>>) -> bool {
     expression.is_some_and(|expression| {
         let expression = expression.as_node().as_ptr();
         // SAFETY: an expression of a valid tree.
-        unsafe { equality_is_bytewise(pg_sys::exprType(expression), pg_sys::exprCollation(expression)) }
+        unsafe { equality_is_bytewise(server::exprType(expression), server::exprCollation(expression)) }
     })
 }
 
@@ -44,9 +45,9 @@ pub fn equality_is_bytewise(type_oid: pg_sys::Oid, collation: pg_sys::Oid) -> bo
         | pg_sys::BYTEAOID => true,
         // SAFETY: reads a catalog about a collation that the query names.
         pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::NAMEOID => unsafe {
-            collation != pg_sys::InvalidOid && pg_sys::get_collation_isdeterministic(collation)
+            collation != pg_sys::InvalidOid && kept!(pg_sys::get_collation_isdeterministic(collation))
         },
         // SAFETY: reads a catalog.
-        other => unsafe { pg_sys::get_typtype(other) as u8 == pg_sys::TYPTYPE_ENUM },
+        other => unsafe { kept!(pg_sys::get_typtype(other)) as u8 == pg_sys::TYPTYPE_ENUM },
     }
 }

@@ -23,8 +23,6 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::extras::Extras;
-use super::ordering::{self, OrderedPrefix};
-use super::repeatability;
 use super::trusted_extensions;
 use crate::pg::backend::WalkDepth;
 use crate::pg::encoding;
@@ -44,11 +42,8 @@ pub struct QueryTraits {
     pub rests_on_enums: bool,
     /// What else the answer rests on.
     pub extras: Extras,
-    /// What of the order of its rows is fixed. `None` if executing the query again may give other rows that are as
-    /// right, and not only at the ends where LIMIT and OFFSET cut them.
-    pub repeatable: Option<OrderedPrefix>,
-    /// It has LIMIT or OFFSET.
-    pub is_limited: bool,
+    /// Executing it again gives the same rows.
+    pub repeatable: bool,
     /// Constants may decide which of the relations that it names its plan reads: it has sub-queries in expressions.
     pub may_drop_relations: bool,
     /// How many clock expressions it has (`clock`).
@@ -131,8 +126,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             reads_session: checker.reads_session(),
             rests_on_enums: checker.types.enums,
             extras: Extras::keep(&relations, &checker.settings),
-            repeatable: (!checker.may_vary).then(|| ordering::ordered_prefix(query)),
-            is_limited: repeatability::is_limited(query),
+            repeatable: !checker.may_vary,
             may_drop_relations: checker.has_sublinks,
             clocks: checker.clocks,
             receives_text: checker.receives_text,

@@ -41,8 +41,7 @@ pub fn hash_under(seed: u64, settings: SettingsHash, custom: &[CString]) -> Resu
     if let Some((_, _, hash)) = LAST.get().filter(|last| custom.is_empty() && (last.0, last.1) == (settings, role)) {
         return Ok(hash);
     }
-    // SAFETY: a plain global of this backend.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let database = backend::database();
     let mut key = BUFFER.take();
     key.clear();
     key.u64(seed);
@@ -74,7 +73,7 @@ pub fn of_text(seed: u64, text: u64) -> u64 {
     bytes[8..16].copy_from_slice(&text.to_le_bytes());
     // SAFETY: plain globals of this backend, read on its only thread. The search path ends in NUL and belongs to the
     // settings machinery, which does not run meanwhile.
-    let (database, path) = unsafe { (pg_sys::MyDatabaseId.to_u32(), text_of(pg_sys::namespace_search_path)) };
+    let (database, path) = unsafe { (backend::database(), text_of(pg_sys::namespace_search_path)) };
     bytes[16..20].copy_from_slice(&database.to_le_bytes());
     bytes[20..PATH].copy_from_slice(&backend::user_id().to_u32().to_le_bytes());
     let path = &path[..path.len().min(PATH_COUNTED)];
@@ -105,11 +104,11 @@ fn add_read_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
     // so that its OID stands for its name.
     unsafe {
         if name == SESSION_USER {
-            key.u32(pg_sys::GetSessionUserId().to_u32());
+            key.u32(kept!(pg_sys::GetSessionUserId()).to_u32());
             return Ok(());
         }
         if name == DATABASE_NAME {
-            add_copy(key, pg_sys::get_database_name(pg_sys::MyDatabaseId));
+            add_copy(key, kept!(pg_sys::get_database_name(pg_sys::MyDatabaseId)));
             return Ok(());
         }
     }
@@ -130,7 +129,7 @@ fn add_schemas(key: &mut HashBuffer) -> Result<(), Reason> {
     }
     for schema in search_path::schemas() {
         // SAFETY: reads a catalog; the name is a copy, or null for a schema that has just been dropped.
-        unsafe { add_copy(key, pg_sys::get_namespace_name(schema)) };
+        unsafe { add_copy(key, kept!(pg_sys::get_namespace_name(schema))) };
     }
     Ok(())
 }
@@ -139,10 +138,10 @@ fn add_schemas(key: &mut HashBuffer) -> Result<(), Reason> {
 fn add_shown_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
     // SAFETY: functions that accept an unknown name; whether it is hidden is asked first, since showing it may raise.
     unsafe {
-        if pg_sys::GetConfigOptionFlags(name.as_ptr(), true) & pg_sys::GUC_SUPERUSER_ONLY as i32 != 0 {
+        if kept!(pg_sys::GetConfigOptionFlags(name.as_ptr(), true)) & pg_sys::GUC_SUPERUSER_ONLY as i32 != 0 {
             return Err(Reason::SessionFunction);
         }
-        let value = pg_sys::GetConfigOptionByName(name.as_ptr(), std::ptr::null_mut(), true);
+        let value = kept!(pg_sys::GetConfigOptionByName(name.as_ptr(), std::ptr::null_mut(), true));
         key.u8(u8::from(value.is_null()));
         add_copy(key, value);
     }
@@ -158,7 +157,7 @@ unsafe fn add_copy(key: &mut HashBuffer, text: *mut c_char) {
     unsafe {
         key.part(text_of(text));
         if !text.is_null() {
-            pg_sys::pfree(text.cast());
+            kept!(pg_sys::pfree(text.cast()));
         }
     }
 }

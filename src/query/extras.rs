@@ -6,9 +6,7 @@ use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 
-use crate::pg::error_passing::direct;
 use crate::pg::lists::{nodes, oids};
-use crate::pg::server;
 use crate::pg::tree_making::{list_of, list_of_oids};
 
 /// Longest name of a setting that is kept; names are words of a configuration file.
@@ -42,7 +40,7 @@ impl Extras {
     /// Keeps relations and names, in the current memory context.
     pub fn keep(relations: &[u32], names: &[CString]) -> Self {
         // SAFETY: a copy of a text that ends with NUL.
-        let string = |name: &CString| unsafe { pg_sys::makeString(pg_sys::pstrdup(name.as_ptr())) };
+        let string = |name: &CString| unsafe { kept!(pg_sys::makeString(kept!(pg_sys::pstrdup(name.as_ptr())))) };
         Self {
             relations: list_of_oids(relations.iter().map(|relation| pg_sys::Oid::from(*relation))),
             settings: list_of(names.iter().map(string)),
@@ -57,8 +55,8 @@ impl Extras {
         // SAFETY: lists of OIDs and nodes, in a context that is still there.
         unsafe {
             Self {
-                relations: direct!(server::copyObjectImpl(self.relations.cast())).cast(),
-                settings: direct!(server::copyObjectImpl(self.settings.cast())).cast(),
+                relations: direct!(pg_sys::copyObjectImpl(self.relations.cast())).cast(),
+                settings: direct!(pg_sys::copyObjectImpl(self.settings.cast())).cast(),
             }
         }
     }

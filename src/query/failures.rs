@@ -87,16 +87,16 @@ fn is_one_row(query: &pg_sys::Query) -> bool {
 /// where it needs one.
 fn only_compares(operator: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
     // SAFETY: reads catalogs about an operator that the query uses.
-    let needs_collation = || unsafe { pg_sys::get_typcollation(left_type(operator)) } != pg_sys::InvalidOid;
+    let needs_collation = || unsafe { kept!(pg_sys::get_typcollation(left_type(operator))) } != pg_sys::InvalidOid;
     // SAFETY: as above. `<>`, `<=` and `>=` are known by their negators.
-    (is_of_order(operator) || is_of_order(unsafe { pg_sys::get_negator(operator) }))
+    (is_of_order(operator) || is_of_order(unsafe { kept!(pg_sys::get_negator(operator)) }))
         && (collation != pg_sys::InvalidOid || !needs_collation())
 }
 
 fn left_type(operator: pg_sys::Oid) -> pg_sys::Oid {
     let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
     // SAFETY: reads a catalog about an operator that the query uses.
-    unsafe { pg_sys::op_input_types(operator, &raw mut left, &raw mut right) };
+    unsafe { kept!(pg_sys::op_input_types(operator, &raw mut left, &raw mut right)) };
     left
 }
 
@@ -115,9 +115,9 @@ fn is_of_order(operator: pg_sys::Oid) -> bool {
     }
     // SAFETY: reads catalogs; nothing is found about what is in no family. The list holds OIDs.
     unsafe {
-        let is_in = |family: u32| pg_sys::get_op_opfamily_strategy(operator, family.into()) != 0;
+        let is_in = |family: u32| kept!(pg_sys::get_op_opfamily_strategy(operator, family.into())) != 0;
         FAMILIES_OF_SEVERAL_TYPES.into_iter().any(is_in)
-            || oids(pg_sys::get_mergejoin_opfamilies(operator)).next().is_some()
-            || pg_sys::get_equality_op_for_ordering_op(operator, std::ptr::null_mut()) != pg_sys::InvalidOid
+            || oids(kept!(pg_sys::get_mergejoin_opfamilies(operator))).next().is_some()
+            || kept!(pg_sys::get_equality_op_for_ordering_op(operator, std::ptr::null_mut())) != pg_sys::InvalidOid
     }
 }

@@ -36,7 +36,6 @@ use super::unused_columns::is_unused;
 use crate::pg::backend::WalkDepth;
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tree::walkers;
-use crate::pg::error_passing::direct;
 use crate::pg::tree::{Tree, child, children, match_node};
 pub use hasher::CURRENT_SETTING;
 use hasher::{END, Level, NOTHING, TreeHasher};

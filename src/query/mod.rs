@@ -41,7 +41,6 @@ pub mod name_resolution;
 mod node_table;
 pub mod opened_relations;
 mod operator_families;
-pub mod ordering;
 pub mod parameters;
 pub mod partitions;
 pub mod plan_facts;

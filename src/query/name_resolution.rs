@@ -17,7 +17,7 @@ pub fn hash(seed: u64) -> Result<ResolutionHash, Reason> {
     let (mut temporary, mut toast) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
     // The list below leaves the session's schema of temporary objects out.
     // SAFETY: writes both.
-    unsafe { pg_sys::GetTempNamespaceState(&raw mut temporary, &raw mut toast) };
+    unsafe { kept!(pg_sys::GetTempNamespaceState(&raw mut temporary, &raw mut toast)) };
     let mut key = HashBuffer::new();
     key.hash(environment.0);
     key.u32(temporary.to_u32());

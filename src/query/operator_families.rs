@@ -23,8 +23,8 @@ pub fn hash_or_sort_by_user(operator: pg_sys::Oid) -> bool {
     let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
     // SAFETY: reads catalogs about an operator that the query uses; the list holds OIDs.
     unsafe {
-        let hashes = pg_sys::get_op_hash_functions(operator, &raw mut left, &raw mut right);
-        let sorting = oids(pg_sys::get_mergejoin_opfamilies(operator)).next();
+        let hashes = kept!(pg_sys::get_op_hash_functions(operator, &raw mut left, &raw mut right));
+        let sorting = oids(kept!(pg_sys::get_mergejoin_opfamilies(operator))).next();
         (hashes && (is_of_user(left) || is_of_user(right))) || sorting.is_some_and(is_family_of_user)
     }
 }
@@ -35,8 +35,8 @@ pub fn compares_by_user(family: pg_sys::Oid, element: pg_sys::Oid) -> bool {
     (pg_sys::BTLessStrategyNumber..=pg_sys::BTGreaterStrategyNumber).any(|strategy| {
         // SAFETY: reads catalogs; InvalidOid for what is not there.
         let (operator, function) = unsafe {
-            let operator = pg_sys::get_opfamily_member(family, element, element, strategy as i16);
-            (operator, pg_sys::get_opcode(operator))
+            let operator = kept!(pg_sys::get_opfamily_member(family, element, element, strategy as i16));
+            (operator, kept!(pg_sys::get_opcode(operator)))
         };
         operator.to_u32() >= FIRST_UNPINNED_OID || is_of_user(function)
     })

@@ -3,7 +3,6 @@
 use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys::{self, ParamKind};
 
-use crate::pg::error_passing::guarded;
 use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::tree_search::search;
@@ -29,14 +28,14 @@ pub fn as_constant(
     // SAFETY: the value has the type that stands beside it.
     unsafe {
         let (mut length, mut by_value) = (0i16, false);
-        pg_sys::get_typlenbyval(param.paramtype, &mut length, &mut by_value);
+        kept!(pg_sys::get_typlenbyval(param.paramtype, &mut length, &mut by_value));
         let datum = if value.isnull || by_value {
             value.value
         } else {
-            guarded!(server::datumCopy(value.value, by_value, length.into()))
+            kept!(server::datumCopy(value.value, by_value, length.into()))
         };
         let (kind, modifier, collation) = (param.paramtype, param.paramtypmod, param.paramcollid);
-        Some(pg_sys::makeConst(kind, modifier, collation, length.into(), datum, value.isnull, by_value).cast())
+        Some(kept!(pg_sys::makeConst(kind, modifier, collation, length.into(), datum, value.isnull, by_value)).cast())
     }
 }
 
@@ -73,7 +72,7 @@ pub unsafe fn only_named(params: pg_sys::ParamListInfo, named: u32) -> pg_sys::P
             return params;
         }
         let size = size_of::<pg_sys::ParamListInfoData>() + count * size_of::<pg_sys::ParamExternData>();
-        let copy: pg_sys::ParamListInfo = pg_sys::palloc(size).cast();
+        let copy: pg_sys::ParamListInfo = kept!(pg_sys::palloc(size)).cast();
         copy.cast::<u8>().copy_from_nonoverlapping(params.cast(), size);
         let values: *mut pg_sys::ParamExternData = (&raw mut (*copy).params).cast();
         for place in (0..count).filter(|place| !is_named(*place)) {
@@ -114,7 +113,7 @@ pub fn add_parameters(key: &mut HashBuffer, params: Option<Tree<'_, pg_sys::Para
         let (mut length, mut by_value) = (0i16, false);
         // SAFETY: reads a catalog about the type of a parameter; the value has that type.
         unsafe {
-            pg_sys::get_typlenbyval(value.ptype, &mut length, &mut by_value);
+            kept!(pg_sys::get_typlenbyval(value.ptype, &mut length, &mut by_value));
             add_datum(key, value.value, by_value, length);
         }
     }
@@ -135,10 +134,10 @@ pub unsafe fn add_datum(key: &mut HashBuffer, datum: pg_sys::Datum, by_value: bo
     unsafe {
         match length {
             -1 => {
-                let flat = pg_sys::pg_detoast_datum_packed(datum.cast_mut_ptr());
+                let flat = kept!(pg_sys::pg_detoast_datum_packed(datum.cast_mut_ptr()));
                 key.part(pgrx::varlena_to_byte_slice(flat));
                 if !std::ptr::eq(flat, datum.cast_mut_ptr()) {
-                    pg_sys::pfree(flat.cast());
+                    kept!(pg_sys::pfree(flat.cast()));
                 }
             }
             -2 => key.part(std::ffi::CStr::from_ptr(datum.cast_mut_ptr()).to_bytes()),

@@ -95,7 +95,7 @@ static METHODS: Methods = Methods(pg_sys::ExtensibleNodeMethods {
 /// Makes the node known by name. Called once, in the postmaster.
 pub fn register() {
     // SAFETY: a constant table, registered once while libraries are preloaded.
-    unsafe { pg_sys::RegisterExtensibleNodeMethods(&raw const METHODS.0) };
+    unsafe { kept!(pg_sys::RegisterExtensibleNodeMethods(&raw const METHODS.0)) };
 }
 
 /// Copies a marker with all that it points to, in the current memory context. What the server raises jumps over the
@@ -151,22 +151,22 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
     // SAFETY: a new plan, whose list of items is NIL or valid, and may be shared. Nobody writes to a shared marker.
     unsafe {
         let items = (*plan).invalItems;
-        let others = if of_items(items).is_some() { pg_sys::list_copy_tail(items, 1) } else { items };
+        let others = if of_items(items).is_some() { kept!(pg_sys::list_copy_tail(items, 1)) } else { items };
         let none = std::ptr::null_mut();
         let own = match verdict {
             Verdict::Bypass(reason) => {
                 let shared = &raw const REFUSALS.0[reason.index()];
-                pg_sys::lappend(none, shared.cast_mut().cast())
+                kept!(pg_sys::lappend(none, shared.cast_mut().cast()))
             }
             verdict if may_be_kept(&verdict) => {
                 let renewal = next_renewal();
                 let own = Marker { renewal, ..Marker::of(verdict) }.into_list();
-                own.map_or(none, |own| pg_sys::lappend(own, renewal_item(renewal).cast()))
+                own.map_or(none, |own| kept!(pg_sys::lappend(own, renewal_item(renewal).cast())))
             }
             // Without memory the plan says nothing, so that its statements are bypassed.
             verdict => Marker::of(verdict).into_list().unwrap_or(none),
         };
-        (*plan).invalItems = pg_sys::list_concat(own, others);
+        (*plan).invalItems = kept!(pg_sys::list_concat(own, others));
     }
 }
 
@@ -207,7 +207,7 @@ pub fn ask_for_new_plan(plan: Tree<'_, pg_sys::PlannedStmt>) {
 pub fn renew(hash: u32) {
     // SAFETY: tells those who have asked to be told of changes of functions in this backend. They look for things with
     // this hash value, and cannot raise.
-    unsafe { pg_sys::CallSyscacheCallbacks(FUNCTIONS, hash) };
+    unsafe { kept!(pg_sys::CallSyscacheCallbacks(FUNCTIONS, hash)) };
 }
 
 /// Notes on a plan whose verdict says that it is cacheable that it computes more than the verdict is about: that is

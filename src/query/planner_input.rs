@@ -61,12 +61,12 @@ fn check_virtual_columns(relation: pg_sys::Oid) -> Result<(), RelationRefusal> {
     }
     // SAFETY: the reference keeps the description; an error leaves the reference to the resource owner.
     let reason = unsafe {
-        let open = pg_sys::RelationIdGetRelation(relation);
+        let open = kept!(pg_sys::RelationIdGetRelation(relation));
         if open.is_null() {
             return Err(RelationRefusal { reason: Reason::UnsupportedRelation, relation });
         }
         let reason = compat::virtual_expressions((*open).rd_att).into_iter().find_map(refusal_unless_fixed);
-        pg_sys::RelationClose(open);
+        kept!(pg_sys::RelationClose(open));
         reason
     };
     reason.map_or(Ok(()), |reason| Err(RelationRefusal { reason, relation }))
@@ -76,7 +76,7 @@ fn check_virtual_columns(relation: pg_sys::Oid) -> Result<(), RelationRefusal> {
 /// is not.
 fn refusal_unless_fixed(text: &CStr) -> Option<Reason> {
     // SAFETY: the server reads a valid tree from the text, into the current memory context, or raises.
-    let expression = unsafe { Tree::enter(pg_sys::stringToNode(text.as_ptr()).cast()) };
+    let expression = unsafe { Tree::enter(kept!(pg_sys::stringToNode(text.as_ptr())).cast()) };
     match eligibility::check_expression(expression) {
         Ok(reads_settings) => reads_settings.then_some(Reason::StableFunction),
         Err(reason) => Some(reason),

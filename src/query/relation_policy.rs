@@ -64,7 +64,7 @@ fn labelled(relation: pg_sys::Oid) -> Policy {
     // SAFETY: reads a catalog by address; the label is a C string in the current context, or null.
     let label = unsafe {
         let address = pg_sys::ObjectAddress { classId: pg_sys::RelationRelationId, objectId: relation, objectSubId: 0 };
-        let label = pg_sys::GetSecurityLabel(&address, PROVIDER.as_ptr());
+        let label = kept!(pg_sys::GetSecurityLabel(&address, PROVIDER.as_ptr()));
         if label.is_null() { None } else { Some(CStr::from_ptr(label)) }
     };
     // A label that nobody could have set through the extension comes from a catalog that was edited by hand: the relation is not cached.

@@ -70,7 +70,7 @@ fn check_relation(oid: pg_sys::Oid) -> Result<u8, Reason> {
     // SAFETY: null for a relation that is gone. The reference keeps the description; it is given back below and nothing between can
     // raise.
     let (kind, persistence, access_method, bare_parent) = unsafe {
-        let relation = pg_sys::RelationIdGetRelation(oid);
+        let relation = kept!(pg_sys::RelationIdGetRelation(oid));
         if relation.is_null() {
             return Err(Reason::UnsupportedRelation);
         }
@@ -78,7 +78,7 @@ fn check_relation(oid: pg_sys::Oid) -> Result<u8, Reason> {
         let bare_parent = (*class).relhassubclass
             && RowType::of((*relation).rd_att).attributes().all(|attribute| attribute.attisdropped);
         let facts = ((*class).relkind as u8, (*class).relpersistence as u8, (*class).relam.to_u32(), bare_parent);
-        pg_sys::RelationClose(relation);
+        kept!(pg_sys::RelationClose(relation));
         facts
     };
     if persistence == pg_sys::RELPERSISTENCE_TEMP {
@@ -147,7 +147,7 @@ pub fn named(name: Tree<'_, pg_sys::RangeVar>) -> pg_sys::Oid {
     if let Some(database) = child_text!(name.catalogname) {
         // SAFETY: reads a catalog; null, or a text in the current memory context.
         let is_own = unsafe {
-            let own = pg_sys::get_database_name(pg_sys::MyDatabaseId);
+            let own = kept!(pg_sys::get_database_name(pg_sys::MyDatabaseId));
             !own.is_null() && CStr::from_ptr(own) == database
         };
         if !is_own {
@@ -157,11 +157,11 @@ pub fn named(name: Tree<'_, pg_sys::RangeVar>) -> pg_sys::Oid {
     // SAFETY: reads catalogs by the names of a valid node.
     unsafe {
         if name.schemaname.is_null() {
-            return pg_sys::RelnameGetRelid(name.relname);
+            return kept!(pg_sys::RelnameGetRelid(name.relname));
         }
-        match pg_sys::LookupNamespaceNoError(name.schemaname) {
+        match kept!(pg_sys::LookupNamespaceNoError(name.schemaname)) {
             pg_sys::InvalidOid => pg_sys::InvalidOid,
-            schema => pg_sys::get_relname_relid(name.relname, schema),
+            schema => kept!(pg_sys::get_relname_relid(name.relname, schema)),
         }
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! | form | what |
 //! |---|---|
-//! | LIMIT, OFFSET, FETCH in a sub-query | which rows, unless the order is total |
+//! | LIMIT, OFFSET, FETCH | which rows, unless the order is total |
 //! | DISTINCT ON | which row of each group |
 //! | grouping sets, and parameters | a plan for all values takes a parameter for the grouping column that it equals, which is NULL in some rows |
 //! | window functions | rank, neighbours and running sums among rows that sort alike |
@@ -14,8 +14,8 @@
 //! | GROUP BY, DISTINCT, UNION, INTERSECT, EXCEPT, min, max | which one of several equal values is shown, if equal values may differ (1.0 and 1.00) |
 //!
 //! Each is searched for in every node of the tree, sub-queries included, even where it could not reach the answer: a
-//! comparison that is not made costs nothing, a false alarm does. LIMIT and OFFSET of the query itself leave less open:
-//! where the answer was cut (`verify::cut`). TABLESAMPLE and volatile functions are not cached in the first place.
+//! comparison that is not made costs nothing, a false alarm does. TABLESAMPLE and volatile functions are not cached in
+//! the first place.
 
 use pgrx::pg_sys;
 
@@ -25,11 +25,10 @@ use super::function_table::properties::{EXTREME, ORDER_BLIND};
 use super::parameters;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 
-/// Returns true if this node of a query tree, by itself, leaves the answer open. `is_whole` tells that it is the query
-/// itself.
-pub fn leaves_open(node: Tree<'_, pg_sys::Node>, is_whole: bool) -> bool {
+/// Returns true if this node of a query tree, by itself, leaves the answer open.
+pub fn leaves_open(node: Tree<'_, pg_sys::Node>) -> bool {
     match_node! { node;
-        Query(query) => (!is_whole && is_limited(query)) || query_leaves_open(query),
+        Query(query) => query_leaves_open(query),
         SetOperationStmt(operation) => set_operation_leaves_open(operation),
         Aggref(aggregate) => aggregate_leaves_open(aggregate),
         WindowFunc(_call) => true,
@@ -38,15 +37,11 @@ pub fn leaves_open(node: Tree<'_, pg_sys::Node>, is_whole: bool) -> bool {
     }
 }
 
-/// Returns true if a query has LIMIT, OFFSET or FETCH.
-pub fn is_limited(query: Tree<'_, pg_sys::Query>) -> bool {
-    !query.limitCount.is_null() || !query.limitOffset.is_null()
-}
-
 fn query_leaves_open(query: Tree<'_, pg_sys::Query>) -> bool {
     // SAFETY: a valid query.
     let has_parameters = || unsafe { parameters::named_by(query.as_ptr()) } != 0;
-    if query.hasDistinctOn || (!query.groupingSets.is_null() && has_parameters()) {
+    let is_limited = !query.limitCount.is_null() || !query.limitOffset.is_null();
+    if is_limited || query.hasDistinctOn || (!query.groupingSets.is_null() && has_parameters()) {
         return true;
     }
     let is_open = |clause| sorted_target(query, clause).is_none_or(|target| !is_bytewise(child!(target.expr)));

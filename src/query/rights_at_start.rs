@@ -11,6 +11,8 @@ use pgrx::pg_sys::{self, NodeTag, Oid};
 use super::eligibility::QueryTraits;
 use super::opened_relations::{opened_by, plans_of};
 use crate::pg::catalog_row::CatalogRow;
+use crate::pg::compat::tree::walkers;
+use crate::pg::error_passing::edge;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, match_node};
 use crate::pg::{compat, privileges};
@@ -72,27 +74,33 @@ impl Permitted {
 }
 
 /// Returns true where the role may be denied a function.
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, permitted: *mut c_void) -> bool {
-    // SAFETY: the node is null or part of the plan that is walked; `allows` has lent itself, and uses it no more while
-    // the walk lasts.
-    unsafe {
-        let Some(tree) = Tree::enter(node) else { return false };
-        matches!(tree.tag(), NodeTag::T_SubPlan | NodeTag::T_AlternativeSubPlan)
-            || pg_sys::check_functions_in_node(node, Some(is_denied), permitted)
-            || pg_sys::expression_tree_walker(node, Some(visit), permitted)
-    }
+    let body = || {
+        // SAFETY: the node is null or part of the plan that is walked; `allows` has lent itself, and uses it no more while
+        // the walk lasts.
+        unsafe {
+            let Some(tree) = Tree::enter(node) else { return false };
+            matches!(tree.tag(), NodeTag::T_SubPlan | NodeTag::T_AlternativeSubPlan)
+                || kept!(pg_sys::check_functions_in_node(node, Some(is_denied), permitted))
+                || kept!(walkers::expression_tree_walker(node, Some(visit), permitted))
+        }
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }
 
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn is_denied(function: Oid, permitted: *mut c_void) -> bool {
-    // SAFETY: as in `visit`.
-    let permitted = unsafe { &mut (*permitted.cast::<Permitted>()).0 };
-    // Whether some role lacks a built-in function is known. One that is gone has the server raise an error, where the
-    // plan calls it.
-    function.to_u32() >= FIRST_UNPINNED_OID
-        && !permitted.contains(&function)
-        && !(CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, function).is_some()
-            && compat::may_execute(privileges::current_role(), function)
-            && permitted.add(function).is_ok())
+    let body = || {
+        // SAFETY: as in `visit`.
+        let permitted = unsafe { &mut (*permitted.cast::<Permitted>()).0 };
+        // Whether some role lacks a built-in function is known. One that is gone has the server raise an error, where the
+        // plan calls it.
+        function.to_u32() >= FIRST_UNPINNED_OID
+            && !permitted.contains(&function)
+            && !(CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, function).is_some()
+                && compat::may_execute(privileges::current_role(), function)
+                && permitted.add(function).is_ok())
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }

@@ -11,6 +11,7 @@ use std::ffi::{CStr, c_char, c_void};
 use pgrx::pg_sys;
 
 use crate::pg::catalog_row::{CatalogRow, DeclaredArgument};
+use crate::pg::error_passing::edge;
 use crate::pg::extension;
 use crate::pg::object_ids::{C_LANGUAGE, FIRST_UNPINNED_OID, INTERNAL_LANGUAGE};
 use crate::pg::row_type;
@@ -134,8 +135,8 @@ struct Extension {
 fn extension_of(catalog: pg_sys::Oid, object: pg_sys::Oid) -> Option<Extension> {
     // SAFETY: reads catalogs; InvalidOid and null for what is not there.
     unsafe {
-        let oid = pg_sys::getExtensionOfObject(catalog, object);
-        let name = pg_sys::get_extension_name(oid);
+        let oid = kept!(pg_sys::getExtensionOfObject(catalog, object));
+        let name = kept!(pg_sys::get_extension_name(oid));
         (!name.is_null()).then(|| Extension { oid, name: CStr::from_ptr(name) })
     }
 }
@@ -227,7 +228,7 @@ fn is_made_of_plain(result: pg_sys::Oid, arguments: &[DeclaredArgument]) -> bool
         return columns.peek().is_some() && columns.all(|column| is_plain(column.type_oid));
     }
     // SAFETY: reads a catalog about the type of a result.
-    match unsafe { pg_sys::get_typtype(result) } as u8 {
+    match unsafe { kept!(pg_sys::get_typtype(result)) } as u8 {
         pg_sys::TYPTYPE_COMPOSITE => row_type::columns_of(result).into_iter().all(is_plain),
         _ => is_plain(result) || result == pg_sys::INTERNALOID,
     }
@@ -236,7 +237,7 @@ fn is_made_of_plain(result: pg_sys::Oid, arguments: &[DeclaredArgument]) -> bool
 /// Has a value of this type all that a function may read of it? Rows and values of types that a call chooses call functions of their parts.
 fn is_plain(type_oid: pg_sys::Oid) -> bool {
     // SAFETY: reads a catalog about the type of an argument.
-    let kind = unsafe { pg_sys::get_typtype(type_oid) } as u8;
+    let kind = unsafe { kept!(pg_sys::get_typtype(type_oid)) } as u8;
     kind == pg_sys::TYPTYPE_BASE
 }
 
@@ -267,26 +268,30 @@ fn is_known_unsafe(extension: &Extension) -> bool {
 
 /// Called by the server before it takes a list. Warns whoever sets it of each name that changes nothing, whatever the
 /// version. Reads no catalogs, since there may be no transaction.
-#[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn check_list(
     list: *mut *mut c_char,
     _extra: *mut *mut c_void,
     source: pg_sys::GucSource::Type,
 ) -> bool {
-    // SAFETY: null, or a text that ends with NUL, as the server promises; a plain global. Parallel workers take over
-    // what their leader has set.
-    let list = unsafe {
-        if source < pg_sys::GucSource::PGC_S_INTERACTIVE || pg_sys::InitializingParallelWorker || (*list).is_null() {
-            return true;
+    let body = || {
+        // SAFETY: null, or a text that ends with NUL, as the server promises; a plain global. Parallel workers take over
+        // what their leader has set.
+        let list = unsafe {
+            if source < pg_sys::GucSource::PGC_S_INTERACTIVE || pg_sys::InitializingParallelWorker || (*list).is_null()
+            {
+                return true;
+            }
+            CStr::from_ptr(*list)
+        };
+        for name in list.to_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            let is_useless =
+                |(known, safe): &(&[u8], Safe)| known.eq_ignore_ascii_case(name) && matches!(safe, Safe::Nothing);
+            if let Some((known, _)) = KNOWN.iter().find(|entry| is_useless(entry)) {
+                error::warn_of_useless_trust(&String::from_utf8_lossy(known));
+            }
         }
-        CStr::from_ptr(*list)
+        true
     };
-    for name in list.to_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
-        let is_useless =
-            |(known, safe): &(&[u8], Safe)| known.eq_ignore_ascii_case(name) && matches!(safe, Safe::Nothing);
-        if let Some((known, _)) = KNOWN.iter().find(|entry| is_useless(entry)) {
-            error::warn_of_useless_trust(&String::from_utf8_lossy(known));
-        }
-    }
-    true
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }

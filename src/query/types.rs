@@ -104,7 +104,7 @@ impl TypeFacts {
             // What is part of another value is compared and hashed by the default operator class of its type, which a superuser may
             // have made, for one that has none of its own.
             // SAFETY: reads a catalog about a type of the server's own.
-            let element = unsafe { pg_sys::get_element_type(type_oid) };
+            let element = unsafe { kept!(pg_sys::get_element_type(type_oid)) };
             if element != pg_sys::InvalidOid {
                 self.compared_unseen |= is_compared_by_user(element);
             }
@@ -123,16 +123,16 @@ impl TypeFacts {
             if depth > 0 {
                 self.compared_unseen |= is_compared_by_user(type_oid);
             }
-            let element = pg_sys::get_element_type(type_oid);
+            let element = kept!(pg_sys::get_element_type(type_oid));
             if element != pg_sys::InvalidOid {
                 return self.classify(element, depth + 1);
             }
-            match pg_sys::get_typtype(type_oid) as u8 {
+            match kept!(pg_sys::get_typtype(type_oid)) as u8 {
                 pg_sys::TYPTYPE_ENUM => {
                     self.enums = true;
                     if has_cast_to_json(type_oid) { Nature::JsonByUser } else { Nature::BuiltIn }
                 }
-                pg_sys::TYPTYPE_DOMAIN => self.classify(pg_sys::getBaseType(type_oid), depth + 1),
+                pg_sys::TYPTYPE_DOMAIN => self.classify(kept!(pg_sys::getBaseType(type_oid)), depth + 1),
                 pg_sys::TYPTYPE_COMPOSITE => self.classify_row(type_oid, depth),
                 _ => {
                     // A range of enums is among these.
@@ -153,8 +153,8 @@ impl TypeFacts {
         // SAFETY: the descriptor is reference counted and released below; classifying may raise, and the resource owner
         // releases the reference then.
         unsafe {
-            let relation = pg_sys::get_typ_typrelid(type_oid);
-            self.temporary |= pg_sys::get_rel_persistence(relation) as u8 == pg_sys::RELPERSISTENCE_TEMP;
+            let relation = kept!(pg_sys::get_typ_typrelid(type_oid));
+            self.temporary |= kept!(pg_sys::get_rel_persistence(relation)) as u8 == pg_sys::RELPERSISTENCE_TEMP;
             let relation = relation.to_u32();
             if !self.row_types.contains(&relation) {
                 if self.row_types.len() == MOST_ROW_TYPES {
@@ -163,7 +163,7 @@ impl TypeFacts {
                     self.row_types.push(relation);
                 }
             }
-            let descriptor = pg_sys::lookup_rowtype_tupdesc(type_oid, -1);
+            let descriptor = kept!(pg_sys::lookup_rowtype_tupdesc(type_oid, -1));
             let mut nature = Nature::BuiltIn;
             for index in 0..(*descriptor).natts as usize {
                 let attribute = compat::tuple_attribute(descriptor, index);
@@ -172,7 +172,7 @@ impl TypeFacts {
                 }
             }
             if (*descriptor).tdrefcount >= 0 {
-                pg_sys::DecrTupleDescRefCount(descriptor);
+                kept!(pg_sys::DecrTupleDescRefCount(descriptor));
             }
             nature
         }
@@ -198,8 +198,8 @@ fn is_compared_by_user(type_oid: pg_sys::Oid) -> bool {
     const WANTED: u32 = pg_sys::TYPECACHE_EQ_OPR | pg_sys::TYPECACHE_CMP_PROC | pg_sys::TYPECACHE_HASH_PROC;
     // SAFETY: raises for a type that does not exist; entries of the type cache are never freed.
     unsafe {
-        let entry = &*pg_sys::lookup_type_cache(type_oid, WANTED as i32);
-        is_users(entry.cmp_proc) || is_users(entry.hash_proc) || is_users(pg_sys::get_opcode(entry.eq_opr))
+        let entry = &*kept!(pg_sys::lookup_type_cache(type_oid, WANTED as i32));
+        is_users(entry.cmp_proc) || is_users(entry.hash_proc) || is_users(kept!(pg_sys::get_opcode(entry.eq_opr)))
     }
 }
 
@@ -207,8 +207,8 @@ fn is_compared_by_user(type_oid: pg_sys::Oid) -> bool {
 fn bound_type(type_oid: pg_sys::Oid) -> pg_sys::Oid {
     // SAFETY: reads catalogs by OID; they return InvalidOid for what is no range.
     unsafe {
-        let range = pg_sys::get_multirange_range(type_oid);
-        pg_sys::get_range_subtype(if range == pg_sys::InvalidOid { type_oid } else { range })
+        let range = kept!(pg_sys::get_multirange_range(type_oid));
+        kept!(pg_sys::get_range_subtype(if range == pg_sys::InvalidOid { type_oid } else { range }))
     }
 }
 
@@ -217,7 +217,7 @@ fn is_range_of_user(type_oid: pg_sys::Oid) -> bool {
     const WANTED: u32 = pg_sys::TYPECACHE_RANGE_INFO | pg_sys::TYPECACHE_MULTIRANGE_INFO;
     // SAFETY: entries of the type cache are never freed; those of other types have neither a range nor an element.
     unsafe {
-        let entry = pg_sys::lookup_type_cache(type_oid, WANTED as i32);
+        let entry = kept!(pg_sys::lookup_type_cache(type_oid, WANTED as i32));
         let range = if (*entry).rngtype.is_null() { &*entry } else { &*(*entry).rngtype };
         !range.rngelemtype.is_null()
             && (is_users(range.rng_cmp_proc_finfo.fn_oid)

@@ -103,7 +103,7 @@ impl UniqueKey {
 /// The family of an operator class.
 fn family(class: pg_sys::Oid) -> pg_sys::Oid {
     // SAFETY: reads the catalogs about a class that an index names.
-    unsafe { pg_sys::get_opclass_family(class) }
+    unsafe { kept!(pg_sys::get_opclass_family(class)) }
 }
 
 /// Is the index a B-tree? Other kinds may be unique by something else than equality, such as keys WITHOUT OVERLAPS
@@ -126,7 +126,7 @@ impl Comparison {
             (column_of(left, place)?, comparison.opno)
         } else if is_value(left) {
             // SAFETY: reads the catalogs about an operator of a plan.
-            (column_of(right, place)?, unsafe { pg_sys::get_commutator(comparison.opno) })
+            (column_of(right, place)?, unsafe { kept!(pg_sys::get_commutator(comparison.opno)) })
         } else {
             return None;
         };
@@ -136,7 +136,7 @@ impl Comparison {
     /// Does it mean the equality of an index column of this family and collation?
     fn is_of(&self, family: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
         // SAFETY: reads the catalogs about an operator and a family.
-        let strategy = unsafe { pg_sys::get_op_opfamily_strategy(self.operator, family) };
+        let strategy = unsafe { kept!(pg_sys::get_op_opfamily_strategy(self.operator, family)) };
         strategy == pg_sys::BTEqualStrategyNumber as i32
             && (collation == pg_sys::InvalidOid || collation == self.collation)
             && self.is_equal_to_one()
@@ -148,7 +148,7 @@ impl Comparison {
     fn is_equal_to_one(&self) -> bool {
         let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
         // SAFETY: reads the catalogs about an operator of a plan that a family has.
-        unsafe { pg_sys::op_input_types(self.operator, &raw mut left, &raw mut right) };
+        unsafe { kept!(pg_sys::op_input_types(self.operator, &raw mut left, &raw mut right)) };
         left == right || CONVERTED_EXACTLY.iter().any(|types| types.contains(&left) && types.contains(&right))
     }
 }

@@ -9,7 +9,6 @@ use pgrx::pg_sys::{self, RTEKind};
 
 use super::enclosing::Enclosing;
 use crate::pg::compat::tree::walkers;
-use crate::pg::error_passing::direct;
 use crate::pg::tree::{Tree, child, child_text, children, match_node};
 
 /// Most columns that one question leads to: those made of the column, those made of these, and so on.
@@ -59,7 +58,7 @@ fn is_used<'t>(column: Tree<'t, pg_sys::TargetEntry>, queries: Enclosing<'t>, ef
 
 fn column_is_volatile(column: Tree<'_, pg_sys::TargetEntry>) -> bool {
     // SAFETY: an expression of a valid query.
-    unsafe { pg_sys::contain_volatile_functions(column.expr.cast()) }
+    unsafe { kept!(pg_sys::contain_volatile_functions(column.expr.cast())) }
 }
 
 /// Returns true if a query is a sub-query in FROM of the one around it, or a WITH query of that which the planner puts
@@ -71,7 +70,7 @@ fn may_be_left_out(query: Tree<'_, pg_sys::Query>, holder: Tree<'_, pg_sys::Quer
             let is_inlined = with.ctematerialized == CTEMaterializeNever
                 || (with.ctematerialized == CTEMaterializeDefault && with.cterefcount <= 1);
             // SAFETY: a valid query.
-            let is_volatile = || unsafe { pg_sys::contain_volatile_functions(with.ctequery) };
+            let is_volatile = || unsafe { kept!(pg_sys::contain_volatile_functions(with.ctequery)) };
             with.ctequery.cast() == query.as_ptr() && is_inlined && !with.cterecursive && !is_volatile()
         })
 }

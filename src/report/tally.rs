@@ -2,7 +2,6 @@
 //! store sees to it that this needs no lock, but for a moment now and then.
 
 use arrow_cache_core::{Counter, Pin, Reason, Share, StatementCounter, StatementCounts, StatementKey, Stripe};
-use pgrx::pg_sys;
 
 use crate::pg::backend;
 use crate::shmem::SharedStore;
@@ -89,8 +88,7 @@ fn count_of(store: &SharedStore, query_id: i64, counts: impl FnOnce() -> Stateme
     if query_id == 0 {
         return;
     }
-    // SAFETY: a plain read of a backend global.
-    let database = unsafe { pg_sys::MyDatabaseId.to_u32() };
+    let database = backend::database();
     let key = StatementKey { query_id, user: backend::user_id().to_u32(), database };
     store.count_statement(key, counts(), backend::statement_start());
 }

@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 
 use pgrx::pg_sys;
 
-use crate::pg::error_passing::guarded;
 use crate::pg::server;
 
 /// The server's receiver of rows for the client (access/common/printtup.c, `DR_printtup`), as far as it is read here.
@@ -66,13 +65,13 @@ unsafe fn portal_of(receiver: *mut pg_sys::DestReceiver) -> Option<pg_sys::Porta
 fn client_receiver() -> Option<usize> {
     // SAFETY: a receiver of its own, told of a portal that it never reads, and destroyed again.
     unsafe {
-        let receiver = guarded!(server::printtup_create_DR(pg_sys::CommandDest::DestRemote));
+        let receiver = kept!(server::printtup_create_DR(pg_sys::CommandDest::DestRemote));
         let mark = receiver.cast::<pg_sys::PortalData>();
-        guarded!(server::SetRemoteDestReceiverParams(receiver, mark));
+        kept!(server::SetRemoteDestReceiverParams(receiver, mark));
         let expected = std::ptr::eq((*receiver.cast::<ClientReceiver>()).portal, mark);
         let function = (*receiver).receiveSlot.map(|function| function as usize);
         if let Some(destroy) = (*receiver).rDestroy {
-            guarded!(destroy(receiver));
+            kept!(destroy(receiver));
         }
         function.filter(|_| expected)
     }

@@ -11,7 +11,7 @@ pub fn some_value(type_oid: pg_sys::Oid, typmod: i32, collation: pg_sys::Oid) ->
     // SAFETY: a node of this size, zeroed.
     unsafe {
         let value: *mut pg_sys::CoerceToDomainValue =
-            pg_sys::palloc0(std::mem::size_of::<pg_sys::CoerceToDomainValue>()).cast();
+            kept!(pg_sys::palloc0(std::mem::size_of::<pg_sys::CoerceToDomainValue>())).cast();
         (*value).xpr.type_ = NodeTag::T_CoerceToDomainValue;
         (*value).typeId = type_oid;
         (*value).typeMod = typmod;
@@ -38,18 +38,20 @@ pub fn named(scan: Tree<'_, pg_sys::CustomScan>, number: i32) -> NamedColumns {
         let name = if target.resname.is_null() { c"?column?".as_ptr() } else { target.resname.cast_const() };
         // SAFETY: a name of the plan or a literal; nodes of the server, made in the current memory context.
         unsafe {
-            names = pg_sys::lappend(names, pg_sys::makeString(pg_sys::pstrdup(name)).cast());
-            let named = pg_sys::makeVar(number, target.resno, column.vartype, column.vartypmod, column.varcollid, 0);
-            let entry = pg_sys::makeTargetEntry(named.cast(), target.resno, std::ptr::null_mut(), false);
-            targets = pg_sys::lappend(targets, entry.cast());
+            names = kept!(pg_sys::lappend(names, kept!(pg_sys::makeString(kept!(pg_sys::pstrdup(name)))).cast()));
+            let named =
+                kept!(pg_sys::makeVar(number, target.resno, column.vartype, column.vartypmod, column.varcollid, 0));
+            let entry = kept!(pg_sys::makeTargetEntry(named.cast(), target.resno, std::ptr::null_mut(), false));
+            targets = kept!(pg_sys::lappend(targets, entry.cast()));
         }
     }
     // SAFETY: the entry is a node of its size, zeroed.
     unsafe {
-        let entry: *mut pg_sys::RangeTblEntry = pg_sys::palloc0(std::mem::size_of::<pg_sys::RangeTblEntry>()).cast();
+        let entry: *mut pg_sys::RangeTblEntry =
+            kept!(pg_sys::palloc0(std::mem::size_of::<pg_sys::RangeTblEntry>())).cast();
         (*entry).type_ = NodeTag::T_RangeTblEntry;
         (*entry).rtekind = pg_sys::RTEKind::RTE_RESULT;
-        (*entry).eref = pg_sys::makeAlias(c"*RESULT*".as_ptr(), names);
+        (*entry).eref = kept!(pg_sys::makeAlias(c"*RESULT*".as_ptr(), names));
         NamedColumns { entry, targets }
     }
 }

@@ -20,7 +20,7 @@ pub struct EnumLabels {
 /// Is the column an enum, or a domain over one?
 pub fn is_enum(column: &Column) -> bool {
     // SAFETY: a catalog look-up by OID, in a transaction; it gives nothing for types that are not there.
-    column.kind == Kind::FlatFixed && unsafe { pg_sys::type_is_enum(column.base_type) }
+    column.kind == Kind::FlatFixed && unsafe { kept!(pg_sys::type_is_enum(column.base_type)) }
 }
 
 impl EnumLabels {

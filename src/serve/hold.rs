@@ -14,7 +14,8 @@ use super::row_messages::RowMessages;
 use super::rows::Rows;
 use super::template::Template;
 use crate::arrow::column::Column;
-use crate::pg::error_passing::{direct, if_memory};
+use crate::error::is_about_memory;
+use crate::pg::error_passing::unless;
 use crate::pg::memory_context::room_for;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::server;
@@ -190,8 +191,8 @@ fn child_context(query: QueryDesc<'_>) -> Option<pg_sys::MemoryContext> {
     let parent = query.own_context();
     // SAFETY: a live parent and a literal name.
     unsafe {
-        if_memory(|| {
-            direct!(server::AllocSetContextCreateInternal(
+        unless(is_about_memory, || {
+            kept!(pg_sys::AllocSetContextCreateInternal(
                 parent,
                 c"pg_arrow_cache scan".as_ptr(),
                 pg_sys::ALLOCSET_SMALL_MINSIZE as usize,

@@ -39,6 +39,6 @@ impl OpenRelations {
 fn list(relations: Vec<pg_sys::Oid>) -> *mut pg_sys::List {
     relations.into_iter().fold(std::ptr::null_mut(), |list, relation| {
         // SAFETY: a list of OIDs that was made here.
-        unsafe { pg_sys::list_append_unique_oid(list, relation) }
+        unsafe { kept!(pg_sys::list_append_unique_oid(list, relation)) }
     })
 }

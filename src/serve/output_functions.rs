@@ -11,9 +11,8 @@ use super::enum_labels::EnumLabels;
 use crate::arrow::chunk::Chunk;
 use crate::arrow::column::Column;
 use crate::arrow::decode::{Decoder, Reader};
-use crate::pg::error_passing::direct;
 use crate::pg::row::Row;
-use crate::pg::{float_text, server, varlena};
+use crate::pg::{float_text, varlena};
 
 /// One column of such values.
 struct OutputFunction {
@@ -176,7 +175,7 @@ impl OutputFunctions {
     pub fn end(&mut self) {
         if !self.context.is_null() {
             // SAFETY: made by `emptied`, and used no more.
-            unsafe { pg_sys::MemoryContextDelete(self.context) };
+            unsafe { kept!(pg_sys::MemoryContextDelete(self.context)) };
         }
         *self = Self::none();
     }
@@ -191,7 +190,7 @@ impl OutputFunctions {
         // error the server switches to a context of its own.
         unsafe {
             if pg_sys::InterruptPending != 0 {
-                direct!(server::ProcessInterrupts());
+                direct!(pg_sys::ProcessInterrupts());
             }
             if !(*this).found {
                 Self::find(this);
@@ -227,11 +226,11 @@ impl OutputFunctions {
                 let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
                 let (oid, varlena) = (&raw mut function, &raw mut is_varlena);
                 if (*own).binary {
-                    direct!(server::getTypeBinaryOutputInfo((*own).type_oid, oid, varlena));
+                    direct!(pg_sys::getTypeBinaryOutputInfo((*own).type_oid, oid, varlena));
                 } else {
-                    direct!(server::getTypeOutputInfo((*own).type_oid, oid, varlena));
+                    direct!(pg_sys::getTypeOutputInfo((*own).type_oid, oid, varlena));
                 }
-                direct!(server::fmgr_info(function, &raw mut (*own).function));
+                direct!(pg_sys::fmgr_info(function, &raw mut (*own).function));
             }
             (*this).found = true;
         }
@@ -243,15 +242,15 @@ fn emptied(context: &mut pg_sys::MemoryContext) -> pg_sys::MemoryContext {
     // SAFETY: the current context is a live one; a context that was made here is live until `OutputFunctions::end`.
     unsafe {
         if context.is_null() {
-            *context = pg_sys::AllocSetContextCreateInternal(
+            *context = kept!(pg_sys::AllocSetContextCreateInternal(
                 pg_sys::CurrentMemoryContext,
                 c"pg_arrow_cache values".as_ptr(),
                 pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
                 pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
                 pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            );
+            ));
         } else {
-            pg_sys::MemoryContextReset(*context);
+            kept!(pg_sys::MemoryContextReset(*context));
         }
         *context
     }
@@ -268,15 +267,15 @@ impl OutputFunction {
         unsafe {
             let function = &raw mut (*this).function;
             if (*this).binary {
-                let sent: *mut pg_sys::varlena = direct!(server::SendFunctionCall(function, value));
+                let sent: *mut pg_sys::varlena = direct!(pg_sys::SendFunctionCall(function, value));
                 let word = sent.cast::<u32>().read_unaligned();
                 (*this).bytes = sent.cast::<u8>().add(varlena::HEADER);
                 (*this).length = (word >> 2) as usize - varlena::HEADER;
                 return;
             }
-            let text: *mut c_char = direct!(server::OutputFunctionCall(function, value));
+            let text: *mut c_char = direct!(pg_sys::OutputFunctionCall(function, value));
             let length = CStr::from_ptr(text).count_bytes();
-            let converted: *mut c_char = direct!(server::pg_server_to_client(text, length as i32));
+            let converted: *mut c_char = direct!(pg_sys::pg_server_to_client(text, length as i32));
             (*this).bytes = converted.cast();
             (*this).length =
                 if std::ptr::eq(converted, text) { length } else { CStr::from_ptr(converted).count_bytes() };

@@ -6,7 +6,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::row_slot::copy_row;
 use crate::pg::custom_scan::{ScanKind, Steps};
-use crate::pg::error_passing::{direct, edge};
+use crate::pg::error_passing::edge;
 use crate::pg::lists::nodes;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::server;
@@ -45,10 +45,10 @@ pub unsafe fn tap(part: QueryDesc<'_>) -> *mut pg_sys::Plan {
         let vars = |source: i32| {
             list_of(columns.clone().zip(1i16..).map(|(target, number)| {
                 let expression: *const pg_sys::Node = (*target).expr.cast();
-                let (kind, modifier) = (pg_sys::exprType(expression), pg_sys::exprTypmod(expression));
-                let collation = pg_sys::exprCollation(expression);
-                let var = pg_sys::makeVar(source as _, number, kind, modifier, collation, 0);
-                pg_sys::makeTargetEntry(var.cast(), number, (*target).resname, false)
+                let (kind, modifier) = (server::exprType(expression), server::exprTypmod(expression));
+                let collation = server::exprCollation(expression);
+                let var = kept!(pg_sys::makeVar(source as _, number, kind, modifier, collation, 0));
+                kept!(pg_sys::makeTargetEntry(var.cast(), number, (*target).resname, false))
             }))
         };
         let mut custom = pg_sys::CustomScan {
@@ -63,7 +63,7 @@ pub unsafe fn tap(part: QueryDesc<'_>) -> *mut pg_sys::Plan {
         head.lefttree = below;
         (head.righttree, head.qual, head.initPlan) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
         (head.parallel_aware, head.parallel_safe, head.async_capable) = (false, false, false);
-        let place: *mut Tap = pg_sys::palloc(size_of::<Tap>()).cast();
+        let place: *mut Tap = kept!(pg_sys::palloc(size_of::<Tap>())).cast();
         place.write(Tap { custom, part: part.as_ptr() });
         place.cast()
     }
@@ -105,7 +105,7 @@ unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut 
 unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, flags: i32) {
     // SAFETY: the node was made by `create_state`; the part lives longer than the execution.
     unsafe {
-        let below = direct!(server::ExecInitNode((*(*node).ss.ps.plan).lefttree, estate, flags));
+        let below = direct!(pg_sys::ExecInitNode((*(*node).ss.ps.plan).lefttree, estate, flags));
         (*node).ss.ps.lefttree = below;
         let part = (*node.cast::<TapState>()).part;
         (*part).estate = estate;
@@ -124,7 +124,7 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
         let below = (*node).ss.ps.lefttree;
         edge(|| pg_sys::ExecClearTuple(slot));
         if !(*below).chgParam.is_null() {
-            direct!(server::ExecReScan(below));
+            direct!(pg_sys::ExecReScan(below));
         }
         let Some(step) = (*below).ExecProcNode else { return slot };
         let row = direct!(step(below));
@@ -134,7 +134,7 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
         }
         let columns = (*(*slot).tts_tupleDescriptor).natts;
         if i32::from((*row).tts_nvalid) < columns {
-            direct!(server::slot_getsomeattrs_int(row, columns));
+            direct!(pg_sys::slot_getsomeattrs_int(row, columns));
         }
         edge(|| copy_row(row, slot));
         let receiver = (*(*tap).part).dest;
@@ -151,7 +151,7 @@ unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
         let part = (*node.cast::<TapState>()).part;
         (*part).estate = std::ptr::null_mut();
         (*part).planstate = std::ptr::null_mut();
-        direct!(server::ExecEndNode((*node).ss.ps.lefttree));
+        direct!(pg_sys::ExecEndNode((*node).ss.ps.lefttree));
     }
 }
 
@@ -161,9 +161,9 @@ unsafe extern "C-unwind" fn rescan(node: *mut pg_sys::CustomScanState) {
         (*node.cast::<TapState>()).has_ended = false;
         let below = (*node).ss.ps.lefttree;
         if (*below).chgParam.is_null() {
-            direct!(server::ExecReScan(below));
+            direct!(pg_sys::ExecReScan(below));
         }
-        direct!(server::ExecScanReScan(&raw mut (*node).ss));
+        direct!(pg_sys::ExecScanReScan(&raw mut (*node).ss));
     }
 }
 

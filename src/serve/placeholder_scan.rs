@@ -4,6 +4,7 @@
 use pgrx::pg_sys;
 
 use crate::error::CacheError;
+use crate::pg::error_passing::edge;
 
 struct ScanMethods(pg_sys::CustomScanMethods);
 
@@ -23,11 +24,14 @@ pub fn methods() -> *const pg_sys::CustomScanMethods {
 /// Makes the node type known by name.
 pub fn register() {
     // SAFETY: a constant table, registered once while libraries are preloaded.
-    unsafe { pg_sys::RegisterCustomScanMethods(methods()) };
+    unsafe { kept!(pg_sys::RegisterCustomScanMethods(methods())) };
 }
 
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn run_placeholder(_scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
-    // Somebody has started the plan around the hooks.
-    CacheError::PlaceholderRun.raise()
+    let body = || {
+        // Somebody has started the plan around the hooks.
+        CacheError::placeholder_run().raise()
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }

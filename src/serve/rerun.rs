@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 
 use super::hold::Hold;
 use crate::pg::compat;
-use crate::pg::error_passing::{direct, edge, with_cleanup};
+use crate::pg::error_passing::{edge, with_cleanup};
 use crate::pg::server;
 use crate::report::{decision_log, tally};
 use crate::session::{self, Status};
@@ -52,7 +52,7 @@ pub unsafe fn start(
 ) -> *mut pg_sys::QueryDesc {
     // SAFETY: state and plan are those of the scan. Other libraries see this execution start already, so they are not told again.
     unsafe {
-        let query_desc = direct!(server::CreateQueryDesc(
+        let query_desc = direct!(pg_sys::CreateQueryDesc(
             plan,
             (*state).es_sourceText,
             (*state).es_snapshot,
@@ -130,7 +130,7 @@ pub unsafe fn next(
         (*state).es_direction = direction;
         let per_tuple = (*state).es_per_tuple_exprcontext;
         if !per_tuple.is_null() {
-            direct!(server::MemoryContextReset((*per_tuple).ecxt_per_tuple_memory));
+            direct!(pg_sys::MemoryContextReset((*per_tuple).ecxt_per_tuple_memory));
         }
         let node = (*query_desc).planstate;
         let Some(step) = (*node).ExecProcNode else { return std::ptr::null_mut() };
@@ -139,10 +139,10 @@ pub unsafe fn next(
             return std::ptr::null_mut();
         }
         let filter = (*state).es_junkFilter;
-        let slot = if filter.is_null() { slot } else { direct!(server::ExecFilterJunk(filter, slot)) };
+        let slot = if filter.is_null() { slot } else { direct!(pg_sys::ExecFilterJunk(filter, slot)) };
         let natts = (*(*slot).tts_tupleDescriptor).natts;
         if i32::from((*slot).tts_nvalid) < natts {
-            direct!(server::slot_getsomeattrs_int(slot, natts));
+            direct!(pg_sys::slot_getsomeattrs_int(slot, natts));
         }
         slot
     }
@@ -154,7 +154,7 @@ pub unsafe fn next(
 /// `query_desc` must come from `start`; as there, no destructors may be pending.
 pub unsafe fn rewind(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: `start` has made the nodes.
-    unsafe { direct!(server::ExecReScan((*query_desc).planstate)) };
+    unsafe { direct!(pg_sys::ExecReScan((*query_desc).planstate)) };
 }
 
 /// Ends a plan that `start` has started. Raises as `start` does.
@@ -166,6 +166,6 @@ pub unsafe fn end(query_desc: *mut pg_sys::QueryDesc) {
     unsafe {
         direct!(server::standard_ExecutorFinish(query_desc));
         direct!(server::standard_ExecutorEnd(query_desc));
-        direct!(server::FreeQueryDesc(query_desc));
+        direct!(pg_sys::FreeQueryDesc(query_desc));
     }
 }

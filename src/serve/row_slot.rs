@@ -30,6 +30,6 @@ pub unsafe fn copy_row(row: *mut pg_sys::TupleTableSlot, slot: *mut pg_sys::Tupl
         let ((values, nulls), (row_values, row_nulls)) = (slot_values(slot), slot_values(row));
         values.copy_from_slice(&row_values[..values.len()]);
         nulls.copy_from_slice(&row_nulls[..nulls.len()]);
-        pg_sys::ExecStoreVirtualTuple(slot);
+        kept!(pg_sys::ExecStoreVirtualTuple(slot));
     }
 }

@@ -15,11 +15,10 @@ use super::rerun;
 use super::row_slot::{copy_row, slot_values};
 use crate::error::or_raise;
 use crate::pg::custom_scan::{ScanKind, Steps};
-use crate::pg::error_passing::{direct, edge};
+use crate::pg::error_passing::edge;
 use crate::pg::lists::{nodes, oids};
 use crate::pg::memory_context::room_for;
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::server::{self, indexes::relation_close};
 
 /// The plan node: PostgreSQL's part first, ours behind it. Never copied: it exists only in plans that `serving_plan` has made for one
 /// execution.
@@ -113,8 +112,8 @@ unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *m
         let OpenRelations { tables, indexes, .. } = (*plan).open;
         for (relations, lock) in [(tables, pg_sys::NoLock), (indexes, pg_sys::AccessShareLock)] {
             for relation in oids(relations) {
-                let open = direct!(server::relation_open(relation, lock as _));
-                (*scan).open = direct!(server::lappend((*scan).open, open.cast()));
+                let open = direct!(pg_sys::relation_open(relation, lock as _));
+                (*scan).open = direct!(pg_sys::lappend((*scan).open, open.cast()));
             }
         }
         if let RealPlan::Beside(real) = (*plan).real
@@ -198,14 +197,14 @@ impl CachedScanState {
             // As any scan, this one keeps what it has made for a row until the next one.
             let of_row = (*self.custom.ss.ps.ps_ExprContext).ecxt_per_tuple_memory;
             if !(*of_row).isReset {
-                pg_sys::MemoryContextReset(of_row);
+                kept!(pg_sys::MemoryContextReset(of_row));
             }
             let caller = pg_sys::MemoryContextSwitchTo(of_row);
             let filled =
                 hold.rows().map(|rows| if forward { rows.next(values, nulls) } else { rows.previous(values, nulls) });
             pg_sys::MemoryContextSwitchTo(caller);
             if filled.is_some_and(or_raise) {
-                pg_sys::ExecStoreVirtualTuple(slot);
+                kept!(pg_sys::ExecStoreVirtualTuple(slot));
             }
         }
     }
@@ -286,7 +285,7 @@ unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
         let scan = node.cast::<CachedScanState>();
         edge(|| (*(*scan).hold).end());
         for relation in nodes::<pg_sys::RelationData>((*scan).open) {
-            direct!(relation_close(relation, pg_sys::NoLock as _));
+            direct!(pg_sys::relation_close(relation, pg_sys::NoLock as _));
         }
         if !(*scan).real.is_null() {
             rerun::end((*scan).real);
@@ -310,14 +309,17 @@ unsafe extern "C-unwind" fn rescan(node: *mut pg_sys::CustomScanState) {
     }
 }
 
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn show(
     node: *mut pg_sys::CustomScanState,
     _ancestors: *mut pg_sys::List,
     explain: *mut pg_sys::ExplainState,
 ) {
-    // SAFETY: the node was made by `create_state`; EXPLAIN runs before ExecutorEnd, so the entry is still pinned.
-    unsafe { explain::show(&*(*node.cast::<CachedScanState>()).hold, &mut *explain) };
+    let body = || {
+        // SAFETY: the node was made by `create_state`; EXPLAIN runs before ExecutorEnd, so the entry is still pinned.
+        unsafe { explain::show(&*(*node.cast::<CachedScanState>()).hold, &mut *explain) };
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }
 
 // PostgreSQL sees only the head of each node.

@@ -6,6 +6,7 @@ use super::column_names;
 use crate::arrow::column::Column;
 use crate::pg::compat;
 use crate::pg::memory_context::room_for;
+use crate::pg::server;
 use crate::pg::tree::{Tree, child, children};
 
 /// A scan with the columns of a real plan, in the current memory context. `columns` are the plan's, without the junk ones.
@@ -18,15 +19,16 @@ pub fn scan_like(real: Tree<'_, pg_sys::PlannedStmt>, columns: &[Column]) -> pg_
         // SAFETY: an expression of the plan; the lists were made here, as all nodes of the server are, in the current memory context.
         unsafe {
             let number = pg_sys::list_length(scan.custom_scan_tlist) as i16 + 1;
-            let collation = pg_sys::exprCollation(target.expr.cast());
+            let collation = server::exprCollation(target.expr.cast());
             let value = column_names::some_value(column.type_oid, column.typmod, collation);
-            let stored = pg_sys::makeTargetEntry(value, number, std::ptr::null_mut(), false);
-            scan.custom_scan_tlist = pg_sys::lappend(scan.custom_scan_tlist, stored.cast());
-            let var = pg_sys::makeVar(pg_sys::INDEX_VAR as _, number, column.type_oid, column.typmod, collation, 0);
-            let output = pg_sys::makeTargetEntry(var.cast(), number, target.resname, false);
+            let stored = kept!(pg_sys::makeTargetEntry(value, number, std::ptr::null_mut(), false));
+            scan.custom_scan_tlist = kept!(pg_sys::lappend(scan.custom_scan_tlist, stored.cast()));
+            let var =
+                kept!(pg_sys::makeVar(pg_sys::INDEX_VAR as _, number, column.type_oid, column.typmod, collation, 0));
+            let output = kept!(pg_sys::makeTargetEntry(var.cast(), number, target.resname, false));
             (*output).resorigtbl = target.resorigtbl;
             (*output).resorigcol = target.resorigcol;
-            scan.scan.plan.targetlist = pg_sys::lappend(scan.scan.plan.targetlist, output.cast());
+            scan.scan.plan.targetlist = kept!(pg_sys::lappend(scan.scan.plan.targetlist, output.cast()));
         }
     }
     scan

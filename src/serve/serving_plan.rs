@@ -84,12 +84,12 @@ fn name_columns(scan: &mut pg_sys::CustomScan, real: Tree<'_, pg_sys::PlannedStm
     // SAFETY: the scan was made for this plan, with its lists; the range table is one of the real plan.
     unsafe {
         let number = pg_sys::list_length(real.rtable) + 1;
-        let range_table = pg_sys::list_copy(real.rtable);
+        let range_table = kept!(pg_sys::list_copy(real.rtable));
         let Some(tree) = Tree::enter(std::ptr::from_ref(scan)) else { return range_table };
         let named = column_names::named(tree, number);
         scan.custom_scan_tlist = named.targets;
         // Entries that the plan does not claim to read are not written before their columns' names.
-        scan.custom_relids = pg_sys::bms_make_singleton(1);
-        pg_sys::lappend(range_table, named.entry.cast())
+        scan.custom_relids = kept!(pg_sys::bms_make_singleton(1));
+        kept!(pg_sys::lappend(range_table, named.entry.cast()))
     }
 }

@@ -74,7 +74,7 @@ impl StartedUnder {
         }
         let versions = store.versions();
         // SAFETY: a plain read of a backend global.
-        let catalogs = || versions.slot(versions.catalogs(unsafe { pg_sys::MyDatabaseId.to_u32() })).version();
+        let catalogs = || versions.slot(versions.catalogs(backend::database())).version();
         if self.catalogs.is_some_and(|version| version != catalogs()) {
             return Err(Reason::DdlInProgress);
         }

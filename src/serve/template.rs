@@ -9,7 +9,6 @@
 //! Templates belong to one backend and do not change after they were made.
 
 use std::ffi::c_void;
-use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 
 use pgrx::pg_sys;
@@ -18,8 +17,9 @@ use super::open_relations::OpenRelations;
 use super::placeholder_scan;
 use super::scan_plan::{plan_with, scan_like, take_estimates};
 use crate::arrow::column::{self, Column};
-use crate::error::none_if_out_of_memory;
+use crate::error::is_about_memory;
 use crate::pg::compat;
+use crate::pg::error_passing::unless;
 use crate::pg::memory_context::room_for;
 use crate::pg::tree::{Tree, children};
 use crate::query::{plan_marker, relations};
@@ -58,7 +58,7 @@ impl Template {
         if real.transientPlan {
             return None;
         }
-        let context = none_if_out_of_memory(new_context)?;
+        let context = unless(is_about_memory, new_context)?;
         let locks = if descends { relations::read_by(real).collect() } else { Vec::new() };
         let relations = relations::of_plan(real, Vec::new());
         let mut template = Self {
@@ -73,9 +73,9 @@ impl Template {
         // SAFETY: the context was made just now.
         let (filled, size) = unsafe {
             let caller = pg_sys::MemoryContextSwitchTo(context);
-            let filled = none_if_out_of_memory(AssertUnwindSafe(|| template.fill(real))).flatten();
+            let filled = unless(is_about_memory, || template.fill(real)).flatten();
             pg_sys::MemoryContextSwitchTo(caller);
-            (filled, pg_sys::MemoryContextMemAllocated(context, true))
+            (filled, kept!(pg_sys::MemoryContextMemAllocated(context, true)))
         };
         (filled.is_some() && size <= LARGEST).then(|| Rc::new(template))
     }
@@ -90,13 +90,13 @@ impl Template {
         // SAFETY: nodes and lists of the real plan, or made here.
         unsafe {
             // Names of columns belong to the real plan.
-            own.targetlist = pg_sys::copyObjectImpl(own.targetlist.cast()).cast();
-            let tree: *mut pg_sys::CustomScan = pg_sys::palloc(std::mem::size_of::<pg_sys::CustomScan>()).cast();
+            own.targetlist = kept!(pg_sys::copyObjectImpl(own.targetlist.cast())).cast();
+            let tree: *mut pg_sys::CustomScan = kept!(pg_sys::palloc(std::mem::size_of::<pg_sys::CustomScan>())).cast();
             tree.write(scan);
             let plan = plan_with(real, tree.cast())?;
-            (*plan).rtable = pg_sys::copyObjectImpl((*plan).rtable.cast()).cast();
+            (*plan).rtable = kept!(pg_sys::copyObjectImpl((*plan).rtable.cast())).cast();
             compat::copy_permissions(&mut *plan);
-            (*plan).relationOids = pg_sys::list_copy((*plan).relationOids);
+            (*plan).relationOids = kept!(pg_sys::list_copy((*plan).relationOids));
             // The marker of the real plan: the eligibility of a placeholder is not checked again.
             (*plan).invalItems = std::ptr::null_mut();
             self.plan = plan;
@@ -125,7 +125,7 @@ impl Template {
     pub fn descendants(&self) -> *mut pg_sys::List {
         self.locks.iter().fold(std::ptr::null_mut(), |list, relation| {
             // SAFETY: a list of OIDs that was made here.
-            unsafe { pg_sys::lappend_oid(list, *relation) }
+            unsafe { kept!(pg_sys::lappend_oid(list, *relation)) }
         })
     }
 
@@ -173,19 +173,19 @@ impl Template {
 fn new_context() -> pg_sys::MemoryContext {
     // SAFETY: a parent that lives as long as the backend, and a literal name.
     unsafe {
-        pg_sys::AllocSetContextCreateInternal(
+        kept!(pg_sys::AllocSetContextCreateInternal(
             pg_sys::TopMemoryContext,
             c"pg_arrow_cache template".as_ptr(),
             pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
             pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
             pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-        )
+        ))
     }
 }
 
 impl Drop for Template {
     fn drop(&mut self) {
         // SAFETY: the context is the template's own, and nobody uses what it holds any more.
-        unsafe { pg_sys::MemoryContextDelete(self.context) };
+        unsafe { kept!(pg_sys::MemoryContextDelete(self.context)) };
     }
 }

@@ -94,8 +94,9 @@ pub fn next_plan_number() -> u64 {
         0 => {
             let mut bytes = [0; 8];
             // SAFETY: fills as many bytes as it is told; a plain global of the backend.
-            let (random, started) =
-                unsafe { (pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()), pg_sys::MyStartTimestamp) };
+            let (random, started) = unsafe {
+                (kept!(pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len())), pg_sys::MyStartTimestamp)
+            };
             if random { u64::from_le_bytes(bytes) } else { started.cast_unsigned() }
         }
         last => last,

@@ -2,10 +2,9 @@
 
 use std::rc::Rc;
 
-use arrow_cache_core::{Counter, Cut, Digest, Pin, Reason};
+use arrow_cache_core::{Counter, Digest, Pin, Reason};
 
 use super::conditions::Conditions;
-use super::cut;
 use super::row_digest::RowDigest;
 use crate::arrow::column::Column;
 use crate::error;
@@ -61,7 +60,7 @@ impl Comparison {
         if *sample.columns != *columns {
             return None;
         }
-        let executed = RowDigest::new(columns, sample.conditions.ordered_by());
+        let executed = RowDigest::new(columns);
         Some(Self { sample, executed })
     }
 
@@ -70,30 +69,23 @@ impl Comparison {
         self.sample.conditions.are_met()
     }
 
-    /// Compares, once all rows have come, and lets the entry go. `query` is the one that the sample was taken for.
-    pub fn finish(self, query: QueryDesc<'_>) {
+    /// Compares, once all rows have come, and lets the entry go. To be called before the query is ended.
+    pub fn finish(self) {
         let Self { sample, executed } = self;
         let executed = executed.finish();
-        let is_limited = sample.conditions.is_limited;
-        let cut = if is_limited { cut::of(query, executed.rows()) } else { Cut::default() };
-        // SAFETY: the hold lies in the memory of the query, which is there; nobody else uses the hold of a query that
+        // SAFETY: the hold lies in the memory of the query, which the caller says is there; nobody else uses the hold of a query that
         // is executed.
         let hold = unsafe { &mut *sample.hold };
         let Some(store) = shmem::store() else { return };
         let Some(stored) = sample.digest_of_stored(&store, hold) else { return hold.release() };
-        let difference = stored.difference(&executed, cut);
-        // Without sort keys that can be compared, a cut leaves nothing to be compared but the number of rows.
-        if difference.is_none() && !cut.is_none() && sample.conditions.ordered_by().is_empty() {
-            return hold.release();
-        }
         store.counters().add(store.stripe(), Counter::VerifyChecks, 1);
-        if let (Some(_), Some(pin)) = (difference, hold.pin()) {
+        if let (true, Some(pin)) = (stored != executed, hold.pin()) {
             store.counters().add(store.stripe(), Counter::VerifyMismatches, 1);
             store.retire(pin);
         }
         hold.release();
-        if let Some(difference) = difference {
-            error::warn_of_difference(sample.query_id, difference, stored.rows(), executed.rows());
+        if stored != executed {
+            error::warn_of_difference(sample.query_id, stored.rows(), executed.rows());
         }
     }
 }
@@ -106,7 +98,7 @@ impl Sample {
             return None;
         }
         match hold.rows() {
-            Some(rows) => RowDigest::of_stored(rows, self.conditions.ordered_by()).ok(),
+            Some(rows) => RowDigest::of_stored(rows).ok(),
             None => Some(Digest::default()),
         }
     }

@@ -4,17 +4,14 @@ use arrow_cache_core::Counter;
 use pgrx::pg_sys;
 
 use crate::query::eligibility::QueryTraits;
-use crate::query::ordering::OrderedPrefix;
 use crate::serve::StartedUnder;
 use crate::settings;
 use crate::shmem::{self, SharedStore};
 
 /// Under which conditions a stored answer and an execution can be compared.
 pub struct Conditions {
-    /// The columns that the query orders its rows by. `None` if two right answers may differ.
-    ordered_by: Option<OrderedPrefix>,
-    /// It has LIMIT or OFFSET.
-    pub(super) is_limited: bool,
+    /// No two right answers differ.
+    repeatable: bool,
     /// What the query was started under.
     started: StartedUnder,
 }
@@ -23,12 +20,7 @@ impl Conditions {
     /// Counts a hit that was drawn. Returns the conditions if its answer can be compared.
     pub fn counted(self, store: &SharedStore) -> Option<Self> {
         store.counters().add(store.stripe(), Counter::VerifySamples, 1);
-        self.ordered_by.is_some().then_some(self)
-    }
-
-    /// The columns that fix a row's place.
-    pub(super) fn ordered_by(&self) -> OrderedPrefix {
-        self.ordered_by.unwrap_or_default()
+        self.repeatable.then_some(self)
     }
 
     /// Are settings and definitions those that the query was started under?
@@ -44,10 +36,6 @@ pub fn draw(traits: &QueryTraits, started: &StartedUnder) -> Option<Conditions> 
         return None;
     }
     // SAFETY: the backend's own generator, which random() does not use; it gives numbers from 0 to below 1.
-    let drawn = unsafe { pg_sys::pg_prng_double(&raw mut pg_sys::pg_global_prng_state) };
-    (drawn < rate).then(|| Conditions {
-        ordered_by: traits.repeatable,
-        is_limited: traits.is_limited,
-        started: started.clone(),
-    })
+    let drawn = unsafe { kept!(pg_sys::pg_prng_double(&raw mut pg_sys::pg_global_prng_state)) };
+    (drawn < rate).then(|| Conditions { repeatable: traits.repeatable, started: started.clone() })
 }

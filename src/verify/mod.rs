@@ -4,12 +4,10 @@
 //! their way. After the last one the stored rows are digested in the same way. If the two digests differ, a WARNING with the query's id
 //! is logged, the difference is counted, and the entry is dropped.
 //!
-//! Compared are the values of each row and how often each row occurs. The order of the rows is compared only where the
-//! query fixes it (`query::ordering`). Where LIMIT or OFFSET has cut the answer (`cut`), the number of rows, the sort
-//! keys, and the rows that have other sort keys than those at the cut are compared. All hits that were drawn are
-//! counted (`verify_samples`). Not compared, and not counted as checks, are
+//! Compared are the values of each row and how often each row occurs, in any order. All hits that were drawn are counted
+//! (`verify_samples`). Not compared, and not counted as checks, are
 //!
-//! * queries whose answer SQL leaves open (`query::repeatability`), and those that are cut without sort keys;
+//! * queries whose answer SQL leaves open (`query::repeatability`);
 //! * answers that other columns are computed from at each hit (`fragments::shown_clock`);
 //! * results that the client did not read to their end, or read under other settings or definitions than they started with;
 //! * scrollable cursors, whose rows may be read in any order: they are served from the cache;
@@ -20,7 +18,6 @@
 //! | file | question |
 //! |---|---|
 //! | `conditions` | Is this hit executed as well, and may its rows still be compared? |
-//! | `cut` | Where has LIMIT cut the rows that were executed? |
 //! | `comparison` | The stored answer and the rows that were executed: are they the same? |
 //! | `row_digest` | How are rows digested? |
 //!
@@ -30,7 +27,6 @@
 
 mod comparison;
 mod conditions;
-mod cut;
 mod row_digest;
 
 pub use comparison::{Comparison, Sample, sample};

@@ -15,14 +15,14 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::formats::numeric;
-use arrow_cache_core::{Digest, Hash128, OutOfMemory, Room, RoomyVec, StreamHasher};
+use arrow_cache_core::{Digest, OutOfMemory, Room, RoomyVec, StreamHasher};
 use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
+use crate::pg::backend;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::row::Value;
 use crate::pg::varlena::Varlena;
-use crate::query::ordering::OrderedPrefix;
 use crate::serve::Rows;
 use crate::shmem;
 
@@ -62,11 +62,11 @@ impl HashedAs {
         }
         // SAFETY: reads the catalog entry of a type that a running query has.
         unsafe {
-            if column.type_oid.to_u32() < FIRST_UNPINNED_OID && !pg_sys::type_is_rowtype(column.type_oid) {
+            if column.type_oid.to_u32() < FIRST_UNPINNED_OID && !kept!(pg_sys::type_is_rowtype(column.type_oid)) {
                 return Self::Body;
             }
             let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
-            pg_sys::getTypeOutputInfo(column.type_oid, &mut function, &mut is_varlena);
+            kept!(pg_sys::getTypeOutputInfo(column.type_oid, &mut function, &mut is_varlena));
             Self::Text(function)
         }
     }
@@ -110,9 +110,9 @@ impl HashedAs {
                 }
                 Self::Body => hasher.part(body()?),
                 Self::Text(function) => {
-                    let output = pg_sys::OidOutputFunctionCall(function, datum);
+                    let output = kept!(pg_sys::OidOutputFunctionCall(function, datum));
                     hasher.part(CStr::from_ptr(output).to_bytes());
-                    pg_sys::pfree(output.cast());
+                    kept!(pg_sys::pfree(output.cast()));
                 }
             }
         }
@@ -124,22 +124,15 @@ impl HashedAs {
 pub struct RowDigest {
     /// One per column.
     hashed_as: Vec<HashedAs>,
-    /// Columns that fix a row's place, from 0.
-    places: Vec<usize>,
     /// Reused for the text of numerics.
     text: Vec<u8>,
     digest: Digest,
 }
 
 impl RowDigest {
-    /// A digest for rows of these columns, which the query orders by some of them.
-    pub fn new(columns: &[Column], ordered_by: OrderedPrefix) -> Self {
-        Self {
-            hashed_as: columns.iter().map(HashedAs::of).collect(),
-            places: ordered_by.columns().filter(|place| *place < columns.len()).collect(),
-            text: Vec::new(),
-            digest: Digest::default(),
-        }
+    /// A digest for rows of these columns.
+    pub fn new(columns: &[Column]) -> Self {
+        Self { hashed_as: columns.iter().map(HashedAs::of).collect(), text: Vec::new(), digest: Digest::default() }
     }
 
     /// The digest of the rows so far.
@@ -151,21 +144,21 @@ impl RowDigest {
     ///
     /// # Errors
     /// There is no memory for reading them.
-    pub fn of_stored(rows: &mut Rows, ordered_by: OrderedPrefix) -> Result<Digest, OutOfMemory> {
-        let mut digest = Self::new(rows.columns(), ordered_by);
+    pub fn of_stored(rows: &mut Rows) -> Result<Digest, OutOfMemory> {
+        let mut digest = Self::new(rows.columns());
         let (mut values, mut nulls) = (Vec::new(), Vec::new());
         values.lengthen(digest.hashed_as.len(), pg_sys::Datum::from(0))?;
         nulls.lengthen(digest.hashed_as.len(), false)?;
         // SAFETY: the values are those of the columns that the digest was made for. What output functions leave behind goes with the
         // context; after an error, with its parent.
         unsafe {
-            let scratch = pg_sys::AllocSetContextCreateInternal(
+            let scratch = kept!(pg_sys::AllocSetContextCreateInternal(
                 pg_sys::CurrentMemoryContext,
                 c"pg_arrow_cache verify".as_ptr(),
                 pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
                 pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
                 pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            );
+            ));
             let caller = pg_sys::MemoryContextSwitchTo(scratch);
             let mut added = Ok(());
             while added.is_ok() {
@@ -175,12 +168,12 @@ impl RowDigest {
                     Err(OutOfMemory) => added = Err(OutOfMemory),
                 }
                 if digest.digest.rows().is_multiple_of(ROWS_PER_PAUSE) {
-                    pgrx::check_for_interrupts!();
-                    pg_sys::MemoryContextReset(scratch);
+                    backend::accept_interrupts();
+                    kept!(pg_sys::MemoryContextReset(scratch));
                 }
             }
             pg_sys::MemoryContextSwitchTo(caller);
-            pg_sys::MemoryContextDelete(scratch);
+            kept!(pg_sys::MemoryContextDelete(scratch));
             added.map(|()| digest.digest)
         }
     }
@@ -193,40 +186,15 @@ impl RowDigest {
     /// # Safety
     /// `values` and `nulls` must hold one value per column.
     pub unsafe fn add(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), OutOfMemory> {
-        // SAFETY: the caller gives one value per column, and the numbers are those of columns.
-        unsafe {
-            let row = self.hash(0..self.hashed_as.len(), values, nulls)?;
-            let place = if self.places.is_empty() {
-                Hash128 { hi: 0, lo: 0 }
-            } else {
-                let places = std::mem::take(&mut self.places);
-                let place = self.hash(places.iter().copied(), values, nulls);
-                self.places = places;
-                place?
-            };
-            self.digest.add(row, place);
-        }
-        Ok(())
-    }
-
-    /// The hash of some values of a row.
-    ///
-    /// # Safety
-    /// As `add`.
-    unsafe fn hash(
-        &mut self,
-        columns: impl Iterator<Item = usize>,
-        values: &[pg_sys::Datum],
-        nulls: &[bool],
-    ) -> Result<Hash128, OutOfMemory> {
         let mut hasher = StreamHasher::with_seed(shmem::seed().unwrap_or(0));
-        for column in columns {
-            hasher.u8(u8::from(nulls[column]));
-            if !nulls[column] {
+        for ((column, value), is_null) in self.hashed_as.iter().zip(values).zip(nulls) {
+            hasher.u8(u8::from(*is_null));
+            if !is_null {
                 // SAFETY: the value is one of this column, and is not NULL.
-                unsafe { self.hashed_as[column].hash(values[column], &mut hasher, &mut self.text)? };
+                unsafe { column.hash(*value, &mut hasher, &mut self.text)? };
             }
         }
-        Ok(hasher.finish())
+        self.digest.add(hasher.finish());
+        Ok(())
     }
 }

@@ -64,6 +64,8 @@ PLANTED = {
     "setting": ("src/serve/rows.rs", "use pgrx::GucSetting;\n", 1, "only src/settings.rs holds settings"),
     "sqlstate": ("src/serve/rows.rs", "use pgrx::PgSqlErrorCode;\n", 1, "only src/error.rs names SQLSTATEs"),
     "server_function": ("src/serve/rows.rs", '\nunsafe extern "C-unwind" {\n    fn f();\n}\n', 2, "only src/pg/ declares functions of the server"),
+    "guarded_call": ("src/serve/rows.rs", "\nfn f() { kept!(pg_sys::palloc(1)); pg_sys::palloc(1); }\n", 2, "functions of the server are called through"),
+    "guarded_function": ("src/serve/rows.rs", "\n#[pgrx::pg_guard]\n", 2, "functions of the server are called through"),
     "thread_local": ("src/pg/mod.rs", "\nthread_local! {}\n", 2, "never thread_local!"),
     "try_reserve": ("src/pg/mod.rs", "fn f() {\n    v.try_reserve_exact(4);\n}\n", 2, "buffers grow through Room"),
     "climbing_twice": ("src/serve/hold.rs", "pub struct Hold;\nuse super::super::arrow;\n", 2, "a path that climbs twice"),

@@ -51,7 +51,7 @@ sub traps
 		[ 'convert_from(bytea, name)', 'text', q{'x'} ], [ 'getdatabaseencoding()', 'name', q{'UTF8'} ], [ 'current_database()', 'name', q{'x'} ],
 		[ 'regclass(oid)', 'regclass', '0' ], [ 'count(bigint)', 'bigint', '0' ],
 		(map { [ "${_}_data()", 'bigint', '0' ] } qw(stats statements entries entry_kinds relations fragments waits statement_counts bypass_reasons)),
-		(map { [ "$_()", 'bigint', '0' ] } qw(flush reset_stats last_status last_reason standby_state statements_dropped advise)),
+		(map { [ "$_()", 'bigint', '0' ] } qw(flush reset_stats last_status last_reason advise)),
 		(map { [ "$_(regclass)", 'bigint', '0' ] } qw(invalidate policy)), (map { [ "$_(text)", 'bytea', 'NULL' ] } qw(query fetch messages schema why etag)), [ 'version(regclass)', 'text', 'NULL' ])
 	{
 		my ($signature, $type, $value) = @$function;

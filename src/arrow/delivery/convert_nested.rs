@@ -192,7 +192,7 @@ struct Struct {
 impl Struct {
     fn new(column: &Column, children: &[Child], labels: &LabelSource) -> Result<Self, Reason> {
         // SAFETY: asks the catalog for a row type that a running query has; the copy is ours.
-        let descriptor = unsafe { pg_sys::lookup_rowtype_tupdesc_copy(column.base_type, column.base_typmod) };
+        let descriptor = unsafe { kept!(pg_sys::lookup_rowtype_tupdesc_copy(column.base_type, column.base_typmod)) };
         // SAFETY: the copy is valid as long as this value.
         let row_type = unsafe { RowType::of(descriptor) };
         let mut attributes = Vec::with_room(children.len())?;
@@ -218,7 +218,12 @@ impl Struct {
                 t_data: header,
                 ..Default::default()
             };
-            pg_sys::heap_deform_tuple(&mut tuple, self.descriptor, self.values.as_mut_ptr(), self.nulls.as_mut_ptr());
+            kept!(pg_sys::heap_deform_tuple(
+                &mut tuple,
+                self.descriptor,
+                self.values.as_mut_ptr(),
+                self.nulls.as_mut_ptr()
+            ));
             Row::new(&self.values, &self.nulls)
         };
         for (place, attribute) in &mut self.attributes {

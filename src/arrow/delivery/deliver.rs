@@ -26,6 +26,7 @@ use crate::arrow::chunk::Chunk;
 use crate::arrow::column::{Column, Kind};
 use crate::arrow::decode::{Decoder, Reader};
 use crate::error::CacheError;
+use crate::pg::backend;
 use crate::pg::row::{Row, Value};
 use crate::pg::row_type::RowType;
 
@@ -79,7 +80,7 @@ impl Delivery {
             .map(|index| {
                 let column = columns[index];
                 let delivered = DeliveryType::of_column(&column, &options.profile, &mut budget)
-                    .map_err(|digits| CacheError::UndeliverableColumn { column: names[index].clone(), digits })?;
+                    .map_err(|digits| CacheError::undeliverable_column(names[index].clone(), digits))?;
                 Ok(Wanted { index, column, delivered, name: names[index].clone() })
             })
             .collect::<Result<Vec<_>, CacheError>>()?;
@@ -185,12 +186,12 @@ impl Delivery {
             if let Some(row) = first {
                 let micros = epoch::timestamp_from_arrow(reader.word(0, row).unwrap_or_default());
                 let _pinned = PinnedSettings::enter()?;
-                return Err(CacheError::UndeliverableValue {
-                    column: wanted.name.clone(),
-                    row: before + row as u64 + 1,
+                return Err(CacheError::undeliverable_value(
+                    &wanted.name,
+                    before + row as u64 + 1,
                     // SAFETY: microseconds are a value of the column's type.
-                    problem: out_of_range(wanted.column.base_type, unsafe { Value::of(pg_sys::Datum::from(micros)) }),
-                });
+                    out_of_range(wanted.column.base_type, unsafe { Value::of(pg_sys::Datum::from(micros)) }),
+                ));
             }
         }
         Ok(())
@@ -205,7 +206,7 @@ impl Delivery {
         (rows, before): (usize, u64),
         labels: &LabelSource,
     ) -> Result<Array<'static>, CacheError> {
-        let undeliverable = |reason| CacheError::Undeliverable { reason };
+        let undeliverable = |reason| CacheError::undeliverable(reason);
         let mut converter = Converter::new(&wanted.column, &wanted.delivered, labels).map_err(undeliverable)?;
         converter.reserve(rows)?;
         let reader = Reader::of_some(&self.stored, &[wanted.index], chunk)?;
@@ -222,12 +223,10 @@ impl Delivery {
                 }
                 Ok(())
             });
-            appended.map_err(|problem: Unrepresentable| CacheError::UndeliverableValue {
-                column: wanted.name.clone(),
-                row: before + row as u64 + 1,
-                problem,
+            appended.map_err(|problem: Unrepresentable| {
+                CacheError::undeliverable_value(wanted.name.clone(), before + row as u64 + 1, problem)
             })?;
-            pgrx::check_for_interrupts!();
+            backend::accept_interrupts();
         }
         converter.finish().map_err(undeliverable)
     }
@@ -250,13 +249,13 @@ impl Delivery {
 fn context() -> pg_sys::MemoryContext {
     // SAFETY: the current memory context is there; the name is a literal.
     unsafe {
-        pg_sys::AllocSetContextCreateInternal(
+        kept!(pg_sys::AllocSetContextCreateInternal(
             pg_sys::CurrentMemoryContext,
             c"pg_arrow_cache delivery".as_ptr(),
             pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
             pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
             pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-        )
+        ))
     }
 }
 
@@ -269,7 +268,7 @@ fn in_scratch<T>(scratch: pg_sys::MemoryContext, code: impl FnOnce() -> T) -> T 
         let result = code();
         pg_sys::MemoryContextSwitchTo(caller);
         if !(*scratch).isReset {
-            pg_sys::MemoryContextReset(scratch);
+            kept!(pg_sys::MemoryContextReset(scratch));
         }
         result
     }
@@ -283,7 +282,7 @@ fn in_context_of_its_own<T>(code: impl FnOnce() -> T) -> T {
         let caller = pg_sys::MemoryContextSwitchTo(context);
         let result = code();
         pg_sys::MemoryContextSwitchTo(caller);
-        pg_sys::MemoryContextDelete(context);
+        kept!(pg_sys::MemoryContextDelete(context));
         result
     }
 }
@@ -301,10 +300,10 @@ fn position(names: &[String], wanted: &str) -> Result<usize, CacheError> {
     let mut found = names.iter().enumerate().filter(|(_, name)| *name == wanted).map(|(index, _)| index);
     match (found.next(), found.next()) {
         (Some(index), None) => Ok(index),
-        (first, _) => Err(CacheError::NoSuchColumn {
-            name: shown(wanted.as_bytes()),
-            repeated: first.is_some(),
-            columns: shown_list(names.iter().map(String::as_str)),
-        }),
+        (first, _) => Err(CacheError::no_such_column(
+            shown(wanted.as_bytes()),
+            first.is_some(),
+            shown_list(names.iter().map(String::as_str)),
+        )),
     }
 }

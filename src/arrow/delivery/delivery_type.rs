@@ -218,7 +218,7 @@ fn of_flat(column: &Column, profile: &Profile, budget: &mut PartBudget, depth: u
         _ => {}
     }
     // SAFETY: asks the catalog, which has no element type for an unknown type.
-    let element = unsafe { pg_sys::get_element_type(column.base_type) };
+    let element = unsafe { kept!(pg_sys::get_element_type(column.base_type)) };
     if element != pg_sys::InvalidOid {
         if lenient || depth >= MAX_DEPTH {
             return Ok(DeliveryType::Text);
@@ -226,7 +226,7 @@ fn of_flat(column: &Column, profile: &Profile, budget: &mut PartBudget, depth: u
         return of_array(column, element, profile, budget, depth);
     }
     // SAFETY: asks the catalog, which has no kind for an unknown type.
-    match unsafe { pg_sys::get_typtype(column.base_type) } as u8 {
+    match unsafe { kept!(pg_sys::get_typtype(column.base_type)) } as u8 {
         pg_sys::TYPTYPE_ENUM => Ok(DeliveryType::Label),
         pg_sys::TYPTYPE_COMPOSITE if depth < MAX_DEPTH => of_row(column, profile, budget, depth),
         _ => Ok(DeliveryType::Text),
@@ -244,7 +244,7 @@ fn of_array(
     budget.take()?;
     let (mut length, mut by_value) = (0, false);
     // SAFETY: asks the catalog; a type that is not there raises.
-    unsafe { pg_sys::get_typlenbyval(element, &mut length, &mut by_value) };
+    unsafe { kept!(pg_sys::get_typlenbyval(element, &mut length, &mut by_value)) };
     let column = Column::new(element, array.base_typmod, length, by_value);
     let delivered = DeliveryType::at_depth(&column, profile, budget, depth + 1)?;
     let field = Arc::new(delivered.field("item", &column, profile));
@@ -255,7 +255,7 @@ fn of_array(
 fn of_row(row: &Column, profile: &Profile, budget: &mut PartBudget, depth: u32) -> Result<DeliveryType, Stop> {
     // SAFETY: asks the catalog; a type that is no row type raises. The copy lives in the current memory context until it is freed.
     let (descriptor, row_type) = unsafe {
-        let descriptor = pg_sys::lookup_rowtype_tupdesc_copy(row.base_type, row.base_typmod);
+        let descriptor = kept!(pg_sys::lookup_rowtype_tupdesc_copy(row.base_type, row.base_typmod));
         (descriptor, RowType::of(descriptor))
     };
     let mut children = Vec::new();
@@ -270,6 +270,6 @@ fn of_row(row: &Column, profile: &Profile, budget: &mut PartBudget, depth: u32) 
         children.push(Child { place, field, column, delivered });
     }
     // SAFETY: made above, and used no more.
-    unsafe { pg_sys::FreeTupleDesc(descriptor) };
+    unsafe { kept!(pg_sys::FreeTupleDesc(descriptor)) };
     Ok(DeliveryType::Struct(children))
 }

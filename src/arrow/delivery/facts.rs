@@ -41,9 +41,9 @@ pub fn add_enums(column: &Column, delivered: &DeliveryType, enums: &mut Vec<pg_s
 fn is_whole(row: &Column) -> bool {
     // SAFETY: asks the catalog for a row type that a running query has, and gives the copy back.
     unsafe {
-        let descriptor = pg_sys::lookup_rowtype_tupdesc_copy(row.base_type, row.base_typmod);
+        let descriptor = kept!(pg_sys::lookup_rowtype_tupdesc_copy(row.base_type, row.base_typmod));
         let is_whole = RowType::of(descriptor).attributes().all(|attribute| !attribute.atthasmissing);
-        pg_sys::FreeTupleDesc(descriptor);
+        kept!(pg_sys::FreeTupleDesc(descriptor));
         is_whole
     }
 }

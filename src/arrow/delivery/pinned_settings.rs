@@ -32,9 +32,9 @@ impl PinnedSettings {
         ];
         // SAFETY: names and values are C strings; the settings are saved in a nest level of their own.
         unsafe {
-            let nest_level = pg_sys::NewGUCNestLevel();
+            let nest_level = kept!(pg_sys::NewGUCNestLevel());
             for (name, value) in SETTINGS {
-                let set = pg_sys::set_config_option(
+                let set = kept!(pg_sys::set_config_option(
                     name.as_ptr(),
                     value.as_ptr(),
                     pg_sys::GucContext::PGC_USERSET,
@@ -43,7 +43,7 @@ impl PinnedSettings {
                     true,
                     QUIET,
                     false,
-                );
+                ));
                 // The values are legal. All that can go wrong is a lack of memory, which some settings report as an
                 // invalid value.
                 if set <= 0 {
@@ -57,6 +57,6 @@ impl PinnedSettings {
     /// Puts the session's own settings back.
     pub fn leave(self) {
         // SAFETY: the nest level that `enter` opened.
-        unsafe { pg_sys::AtEOXact_GUC(true, self.nest_level) };
+        unsafe { kept!(pg_sys::AtEOXact_GUC(true, self.nest_level)) };
     }
 }

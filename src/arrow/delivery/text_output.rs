@@ -27,8 +27,8 @@ impl OutputFunction {
         let (mut oid, mut is_varlena) = (pg_sys::InvalidOid, false);
         // SAFETY: asks the catalog; a type that is not there raises.
         unsafe {
-            pg_sys::getTypeOutputInfo(type_oid, &mut oid, &mut is_varlena);
-            pg_sys::fmgr_info(oid, &mut *function);
+            kept!(pg_sys::getTypeOutputInfo(type_oid, &mut oid, &mut is_varlena));
+            kept!(pg_sys::fmgr_info(oid, &mut *function));
         }
         Self { function }
     }
@@ -36,7 +36,7 @@ impl OutputFunction {
     /// The text of a value of the type. What is made for it is left in the current memory context.
     pub fn text<'v>(&mut self, value: Value<'v>) -> &'v [u8] {
         // SAFETY: the value is of the function's type; the text ends with a NUL, and lives as long as the value and the memory context.
-        unsafe { utf8(CStr::from_ptr(pg_sys::OutputFunctionCall(&mut *self.function, value.datum()))) }
+        unsafe { utf8(CStr::from_ptr(kept!(pg_sys::OutputFunctionCall(&mut *self.function, value.datum())))) }
     }
 }
 
@@ -48,7 +48,8 @@ fn utf8(text: &CStr) -> &[u8] {
     let length = text.to_bytes().len() as i32;
     // SAFETY: the conversion reads as many bytes as it is told; what it makes ends with a NUL.
     unsafe {
-        CStr::from_ptr(pg_sys::pg_server_to_any(text.as_ptr(), length, pg_sys::pg_enc::PG_UTF8 as i32)).to_bytes()
+        CStr::from_ptr(kept!(pg_sys::pg_server_to_any(text.as_ptr(), length, pg_sys::pg_enc::PG_UTF8 as i32)))
+            .to_bytes()
     }
 }
 

@@ -11,6 +11,7 @@ use arrow_schema::{DataType, TimeUnit};
 use pgrx::pg_sys;
 use std::sync::OnceLock;
 
+use crate::pg::backend;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::row_type::RowType;
@@ -234,8 +235,7 @@ fn kind_of(base_type: pg_sys::Oid, length: i16) -> Kind {
 /// Is the text of this database UTF-8?
 pub fn is_utf8() -> bool {
     static UTF8: OnceLock<bool> = OnceLock::new();
-    // SAFETY: reads what the server set when this backend connected to its database.
-    *UTF8.get_or_init(|| unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8 as i32)
+    *UTF8.get_or_init(|| backend::database_encoding() == pg_sys::pg_enc::PG_UTF8 as i32)
 }
 
 /// Is each of these values UTF-8? They begin, or end, at these places.

@@ -89,7 +89,9 @@ pub unsafe fn after(due: Due) {
 pub fn recovery_ends() {
     if may_be_read() {
         surely(|| {
-            shmem::forget_past();
+            if let Some(store) = shmem::store_without_area() {
+                store.forget_past();
+            }
             begin_anew();
         });
     }
@@ -97,10 +99,10 @@ pub fn recovery_ends() {
 
 /// Outdates everything that rests on a database, whose OID may come again.
 fn forget_database(database: u32) {
-    let now = backend::now();
-    shmem::with_versions(|versions| {
+    if let Some(store) = shmem::store_without_area() {
+        let (versions, now) = (store.versions(), backend::now());
         for slot in [versions.catalogs(database), versions.ddl(database), versions.wildcard(database)] {
             versions.slot(slot).bump(now);
         }
-    });
+    }
 }

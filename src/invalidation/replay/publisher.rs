@@ -99,13 +99,16 @@ pub fn surely<R: Default>(work: impl FnOnce() -> R) -> R {
 #[cold]
 #[inline(never)]
 pub fn switch_off(fault: ReplayFault) {
-    shmem::with_replay(|replay| replay.switch_off(fault));
+    if let Some(store) = shmem::store_without_area() {
+        store.replay().switch_off(fault);
+    }
 }
 
 /// Outdates all entries, and lets nothing be stored until the transactions of now are over.
 pub fn begin_anew() {
-    let now = backend::now();
-    shmem::with_versions(|versions| versions.begin_anew(compat::next_full_transaction_id(), now));
+    if let Some(store) = shmem::store_without_area() {
+        store.versions().begin_anew(compat::next_full_transaction_id(), backend::now());
+    }
 }
 
 impl Publisher {
@@ -133,9 +136,9 @@ impl Publisher {
     fn slot_of(&mut self, file: RelationFile) -> SlotId {
         let known = &mut self.slots[file.number() as usize % KNOWN_FILES];
         if known.0 != file
-            && let Some(slot) = shmem::with_versions(|versions| versions.relation(file.database(), file.number()))
+            && let Some(store) = shmem::store_without_area()
         {
-            *known = (file, slot);
+            *known = (file, store.versions().relation(file.database(), file.number()));
         }
         known.1
     }

@@ -2,8 +2,6 @@
 
 use pgrx::pg_sys;
 
-use crate::pg::error_passing::{direct, kept};
-
 unsafe extern "C-unwind" {
     /// executor/executor.h
     #[cfg(not(feature = "pg18"))]
@@ -16,17 +14,6 @@ unsafe extern "C-unwind" {
     /// executor/executor.h
     #[cfg(feature = "pg18")]
     pub fn standard_ExecutorRun(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirection::Type, count: u64);
-    /// executor/executor.h; calls the hooks
-    #[cfg(not(feature = "pg18"))]
-    fn ExecutorRun(
-        query_desc: *mut pg_sys::QueryDesc,
-        direction: pg_sys::ScanDirection::Type,
-        count: u64,
-        execute_once: bool,
-    );
-    /// executor/executor.h; calls the hooks
-    #[cfg(feature = "pg18")]
-    fn ExecutorRun(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirection::Type, count: u64);
 }
 
 /// Raw hook signature of `ExecutorRun`, whose last argument went away in 18.
@@ -102,13 +89,13 @@ pub unsafe fn executor_run(
     #[cfg(not(feature = "pg18"))]
     // SAFETY: a started query.
     unsafe {
-        kept!(ExecutorRun(query_desc, direction, count, once));
+        kept!(pg_sys::ExecutorRun(query_desc, direction, count, once));
     }
     #[cfg(feature = "pg18")]
     // SAFETY: a started query. The server finds out by itself whether this is the only run.
     unsafe {
         let _ = once;
-        kept!(ExecutorRun(query_desc, direction, count));
+        kept!(pg_sys::ExecutorRun(query_desc, direction, count));
     }
 }
 

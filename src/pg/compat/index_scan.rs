@@ -4,30 +4,6 @@ use std::ffi::c_int;
 
 use pgrx::pg_sys;
 
-use crate::pg::error_passing::direct;
-
-unsafe extern "C-unwind" {
-    /// access/genam.h
-    #[cfg(not(feature = "pg18"))]
-    fn index_beginscan(
-        table: pg_sys::Relation,
-        index: pg_sys::Relation,
-        snapshot: pg_sys::Snapshot,
-        key_count: c_int,
-        order_by_count: c_int,
-    ) -> pg_sys::IndexScanDesc;
-    /// access/genam.h
-    #[cfg(feature = "pg18")]
-    fn index_beginscan(
-        table: pg_sys::Relation,
-        index: pg_sys::Relation,
-        snapshot: pg_sys::Snapshot,
-        instrument: *mut pg_sys::IndexScanInstrumentation,
-        key_count: c_int,
-        order_by_count: c_int,
-    ) -> pg_sys::IndexScanDesc;
-}
-
 /// Begins to scan an index by keys. What it raises jumps over this frame.
 ///
 /// # Safety
@@ -42,11 +18,11 @@ pub unsafe fn begin_index_scan(
     unsafe {
         #[cfg(not(feature = "pg18"))]
         {
-            direct!(index_beginscan(table, index, snapshot, key_count, 0))
+            direct!(pg_sys::index_beginscan(table, index, snapshot, key_count, 0))
         }
         #[cfg(feature = "pg18")]
         {
-            direct!(index_beginscan(table, index, snapshot, std::ptr::null_mut(), key_count, 0))
+            direct!(pg_sys::index_beginscan(table, index, snapshot, std::ptr::null_mut(), key_count, 0))
         }
     }
 }

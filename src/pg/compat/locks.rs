@@ -1,26 +1,9 @@
 //! Locks of relations that are not waited for.
 
+use crate::pg::backend;
 use std::ffi::c_int;
 
 use pgrx::pg_sys;
-
-use crate::pg::error_passing::direct;
-use crate::pg::server;
-
-unsafe extern "C-unwind" {
-    /// storage/lock.h
-    fn LockAcquireExtended(
-        tag: *const pg_sys::LOCKTAG,
-        mode: c_int,
-        in_session: bool,
-        at_once: bool,
-        raises_if_full: bool,
-        own: *mut *mut pg_sys::LOCALLOCK,
-        #[cfg(feature = "pg18")] logs_failure: bool,
-    ) -> pg_sys::LockAcquireResult::Type;
-    /// The same.
-    fn MarkLockClear(own: *mut pg_sys::LOCALLOCK);
-}
 
 /// Locks a relation of this database, which others share, in ACCESS SHARE mode until the transaction ends. False if
 /// somebody else holds a lock that is in the way, or if the server's table of locks is full. All locks that the cache
@@ -35,7 +18,7 @@ pub unsafe fn lock_at_once(relation: pg_sys::Oid) -> bool {
     // SAFETY: the caller's promise. The tag is that of a relation (storage/lock.h), and the steps are those of `ConditionalLockRelationOid` (lmgr.c).
     unsafe {
         let tag = pg_sys::LOCKTAG {
-            locktag_field1: pg_sys::MyDatabaseId.to_u32(),
+            locktag_field1: backend::database(),
             locktag_field2: relation.to_u32(),
             locktag_field3: 0,
             locktag_field4: 0,
@@ -45,15 +28,15 @@ pub unsafe fn lock_at_once(relation: pg_sys::Oid) -> bool {
         let mut own = std::ptr::null_mut();
         let place = &raw mut own;
         #[cfg(not(feature = "pg18"))]
-        let result = direct!(LockAcquireExtended(&raw const tag, mode, false, true, false, place));
+        let result = direct!(pg_sys::LockAcquireExtended(&raw const tag, mode, false, true, false, place));
         #[cfg(feature = "pg18")]
-        let result = direct!(LockAcquireExtended(&raw const tag, mode, false, true, false, place, false));
+        let result = direct!(pg_sys::LockAcquireExtended(&raw const tag, mode, false, true, false, place, false));
         if result == pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL {
             return false;
         }
         if result != pg_sys::LockAcquireResult::LOCKACQUIRE_ALREADY_CLEAR {
-            direct!(server::AcceptInvalidationMessages());
-            direct!(MarkLockClear(own));
+            direct!(pg_sys::AcceptInvalidationMessages());
+            direct!(pg_sys::MarkLockClear(own));
         }
         true
     }

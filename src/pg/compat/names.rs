@@ -9,12 +9,12 @@ pub fn owns(role: pg_sys::Oid, relation: pg_sys::Oid) -> bool {
     #[cfg(feature = "pg15")]
     // SAFETY: a catalog search by OID.
     unsafe {
-        pg_sys::pg_class_ownercheck(relation, role)
+        kept!(pg_sys::pg_class_ownercheck(relation, role))
     }
     #[cfg(not(feature = "pg15"))]
     // SAFETY: a catalog search by OID.
     unsafe {
-        pg_sys::object_ownercheck(pg_sys::RelationRelationId, relation, role)
+        kept!(pg_sys::object_ownercheck(pg_sys::RelationRelationId, relation, role))
     }
 }
 
@@ -23,10 +23,10 @@ pub fn may_use_schema(role: pg_sys::Oid, schema: pg_sys::Oid) -> bool {
     const USAGE: pg_sys::AclMode = pg_sys::ACL_USAGE as pg_sys::AclMode;
     #[cfg(feature = "pg15")]
     // SAFETY: a catalog search by OID.
-    let result = unsafe { pg_sys::pg_namespace_aclcheck(schema, role, USAGE) };
+    let result = unsafe { kept!(pg_sys::pg_namespace_aclcheck(schema, role, USAGE)) };
     #[cfg(not(feature = "pg15"))]
     // SAFETY: a catalog search by OID.
-    let result = unsafe { pg_sys::object_aclcheck(pg_sys::NamespaceRelationId, schema, role, USAGE) };
+    let result = unsafe { kept!(pg_sys::object_aclcheck(pg_sys::NamespaceRelationId, schema, role, USAGE)) };
     result == pg_sys::AclResult::ACLCHECK_OK
 }
 
@@ -42,10 +42,10 @@ pub fn may_execute(role: pg_sys::Oid, function: pg_sys::Oid) -> bool {
     const EXECUTE: pg_sys::AclMode = pg_sys::ACL_EXECUTE as pg_sys::AclMode;
     #[cfg(feature = "pg15")]
     // SAFETY: a catalog search by OID.
-    let result = unsafe { pg_sys::pg_proc_aclcheck(function, role, EXECUTE) };
+    let result = unsafe { kept!(pg_sys::pg_proc_aclcheck(function, role, EXECUTE)) };
     #[cfg(not(feature = "pg15"))]
     // SAFETY: a catalog search by OID.
-    let result = unsafe { pg_sys::object_aclcheck(pg_sys::ProcedureRelationId, function, role, EXECUTE) };
+    let result = unsafe { kept!(pg_sys::object_aclcheck(pg_sys::ProcedureRelationId, function, role, EXECUTE)) };
     result == pg_sys::AclResult::ACLCHECK_OK
 }
 
@@ -54,11 +54,11 @@ pub fn qualified_name(name: &CStr) -> *mut pg_sys::List {
     #[cfg(feature = "pg15")]
     // SAFETY: the text is copied.
     unsafe {
-        pg_sys::textToQualifiedNameList(pg_sys::cstring_to_text(name.as_ptr()))
+        kept!(pg_sys::textToQualifiedNameList(kept!(pg_sys::cstring_to_text(name.as_ptr()))))
     }
     #[cfg(not(feature = "pg15"))]
     // SAFETY: the text is copied; without an error context a malformed name raises too.
     unsafe {
-        pg_sys::stringToQualifiedNameList(name.as_ptr(), std::ptr::null_mut())
+        kept!(pg_sys::stringToQualifiedNameList(name.as_ptr(), std::ptr::null_mut()))
     }
 }

@@ -6,9 +6,7 @@ use std::ffi::c_char;
 
 use pgrx::pg_sys;
 
-use crate::pg::error_passing::kept;
 use crate::pg::lists::nodes;
-use crate::pg::server;
 use crate::pg::tree_making::{list_of, new_node};
 
 /// The head of `PartitionKeyData` (utils/partcache.h). pgrx does not bind it.
@@ -61,7 +59,7 @@ pub unsafe fn pruned_table(relation: pg_sys::Relation, described: &pg_sys::Parti
     unsafe {
         let key = kept!(RelationGetPartitionKey(relation)).as_ref()?;
         let count = usize::try_from(key.columns).ok()?;
-        let scheme: *mut pg_sys::PartitionSchemeData = pg_sys::palloc(place).cast();
+        let scheme: *mut pg_sys::PartitionSchemeData = kept!(pg_sys::palloc(place)).cast();
         scheme.write(pg_sys::PartitionSchemeData {
             strategy: key.strategy as _,
             partnatts: key.columns,
@@ -72,7 +70,7 @@ pub unsafe fn pruned_table(relation: pg_sys::Relation, described: &pg_sys::Parti
             parttypbyval: key.are_by_value,
             partsupfunc: key.support,
         });
-        let expressions: *mut *mut pg_sys::List = pg_sys::palloc0(size_of::<*mut pg_sys::List>() * count).cast();
+        let expressions: *mut *mut pg_sys::List = kept!(pg_sys::palloc0(size_of::<*mut pg_sys::List>() * count)).cast();
         let mut others = nodes::<pg_sys::Node>(key.expressions);
         for column in 0..count {
             let number = *key.column_numbers.add(column);
@@ -80,7 +78,7 @@ pub unsafe fn pruned_table(relation: pg_sys::Relation, described: &pg_sys::Parti
                 others.next()?
             } else {
                 let (type_oid, modifier) = (*key.types.add(column), *key.modifiers.add(column));
-                pg_sys::makeVar(1, number, type_oid, modifier, *key.own_collations.add(column), 0).cast()
+                kept!(pg_sys::makeVar(1, number, type_oid, modifier, *key.own_collations.add(column), 0)).cast()
             };
             *expressions.add(column) = list_of([expression]);
         }
@@ -92,7 +90,7 @@ pub unsafe fn pruned_table(relation: pg_sys::Relation, described: &pg_sys::Parti
         // Asked of a default partition alone.
         if described.boundinfo.as_ref().is_some_and(|bounds| bounds.default_index >= 0) {
             let condition = kept!(RelationGetPartitionQual(relation));
-            (*planned).partition_qual = kept!(server::expression_planner(condition.cast())).cast();
+            (*planned).partition_qual = kept!(pg_sys::expression_planner(condition.cast())).cast();
         }
         let order =
             |column| (*key.families.add(column), (*key.support.add(column)).fn_oid, *key.input_types.add(column));

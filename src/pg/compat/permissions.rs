@@ -9,18 +9,9 @@ use std::cell::Cell;
 use pgrx::pg_sys;
 
 use crate::pg::backend_local::Local;
-use crate::pg::error_passing::{direct, with_cleanup};
+use crate::pg::error_passing::with_cleanup;
 use crate::pg::server;
 use crate::pg::tree::Tree;
-
-unsafe extern "C-unwind" {
-    /// executor/executor.h; calls the hook
-    #[cfg(feature = "pg15")]
-    fn ExecCheckRTPerms(range_table: *mut pg_sys::List, raises: bool) -> bool;
-    /// executor/executor.h; calls the hook
-    #[cfg(not(feature = "pg15"))]
-    fn ExecCheckPermissions(range_table: *mut pg_sys::List, permissions: *mut pg_sys::List, raises: bool) -> bool;
-}
 
 static KEPT_FROM: Local<Cell<pg_sys::ExecutorCheckPerms_hook_type>> = Local::new(Cell::new(None));
 
@@ -85,9 +76,9 @@ pub fn is_permitted(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
     unsafe {
         unshown(|| {
             #[cfg(feature = "pg15")]
-            place.write(direct!(ExecCheckRTPerms(plan.rtable, false)));
+            place.write(direct!(pg_sys::ExecCheckRTPerms(plan.rtable, false)));
             #[cfg(not(feature = "pg15"))]
-            place.write(direct!(ExecCheckPermissions(plan.rtable, plan.permInfos, false)));
+            place.write(direct!(pg_sys::ExecCheckPermissions(plan.rtable, plan.permInfos, false)));
         });
     }
     is_permitted

@@ -39,12 +39,12 @@ pub unsafe fn copy_permissions(stub: &mut pg_sys::PlannedStmt) {
     #[cfg(not(feature = "pg15"))]
     // SAFETY: the fields point to a valid list, or are null.
     unsafe {
-        stub.permInfos = pg_sys::copyObjectImpl(stub.permInfos.cast()).cast();
+        stub.permInfos = kept!(pg_sys::copyObjectImpl(stub.permInfos.cast())).cast();
     }
     #[cfg(feature = "pg18")]
     // SAFETY: a valid set, or null.
     unsafe {
-        stub.unprunableRelids = pg_sys::bms_copy(stub.unprunableRelids);
+        stub.unprunableRelids = kept!(pg_sys::bms_copy(stub.unprunableRelids));
     }
     let _ = stub;
 }
@@ -56,17 +56,17 @@ pub unsafe fn copy_permissions(stub: &mut pg_sys::PlannedStmt) {
 pub unsafe fn unchecked_plan(plan: *const pg_sys::PlannedStmt) -> *mut pg_sys::PlannedStmt {
     // SAFETY: as many bytes as are written; the caller vouches for the plan, whose range table is a list of entries.
     unsafe {
-        let copy: *mut pg_sys::PlannedStmt = pg_sys::palloc(size_of::<pg_sys::PlannedStmt>()).cast();
+        let copy: *mut pg_sys::PlannedStmt = kept!(pg_sys::palloc(size_of::<pg_sys::PlannedStmt>())).cast();
         copy.copy_from_nonoverlapping(plan, 1);
         #[cfg(feature = "pg15")]
         {
             (*copy).rtable =
                 nodes::<pg_sys::RangeTblEntry>((*plan).rtable).fold(std::ptr::null_mut(), |list, entry| {
                     let unchecked: *mut pg_sys::RangeTblEntry =
-                        pg_sys::palloc(size_of::<pg_sys::RangeTblEntry>()).cast();
+                        kept!(pg_sys::palloc(size_of::<pg_sys::RangeTblEntry>())).cast();
                     unchecked.copy_from_nonoverlapping(entry, 1);
                     (*unchecked).requiredPerms = 0;
-                    pg_sys::lappend(list, unchecked.cast())
+                    kept!(pg_sys::lappend(list, unchecked.cast()))
                 });
         }
         #[cfg(not(feature = "pg15"))]

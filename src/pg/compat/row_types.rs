@@ -33,12 +33,12 @@ pub fn has_virtual_columns(relation: pg_sys::Oid) -> bool {
     #[cfg(feature = "pg18")]
     // SAFETY: the reference keeps the description; nothing between can raise.
     unsafe {
-        let open = pg_sys::RelationIdGetRelation(relation);
+        let open = kept!(pg_sys::RelationIdGetRelation(relation));
         if open.is_null() {
             return true;
         }
         let found = (*(*open).rd_att).constr.as_ref().is_some_and(|all| all.has_generated_virtual);
-        pg_sys::RelationClose(open);
+        kept!(pg_sys::RelationClose(open));
         found
     }
 }
@@ -53,7 +53,7 @@ pub fn is_virtual_column(relation: pg_sys::Oid, column: i16) -> bool {
     #[cfg(feature = "pg18")]
     // SAFETY: a catalog look-up of a column that is there.
     unsafe {
-        pg_sys::get_attgenerated(relation, column) as u8 == pg_sys::ATTRIBUTE_GENERATED_VIRTUAL
+        kept!(pg_sys::get_attgenerated(relation, column)) as u8 == pg_sys::ATTRIBUTE_GENERATED_VIRTUAL
     }
 }
 
@@ -81,6 +81,6 @@ pub unsafe fn virtual_expressions<'c>(descriptor: pg_sys::TupleDesc) -> Vec<&'c 
             (*attribute).attgenerated as u8 == pg_sys::ATTRIBUTE_GENERATED_VIRTUAL
         };
         let of_virtual = expressions.iter().filter(|one| is_virtual(one.adnum) && !one.adbin.is_null());
-        of_virtual.map(|one| CStr::from_ptr(pg_sys::pstrdup(one.adbin))).collect()
+        of_virtual.map(|one| CStr::from_ptr(kept!(pg_sys::pstrdup(one.adbin)))).collect()
     }
 }

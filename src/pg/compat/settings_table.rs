@@ -11,14 +11,14 @@ fn read_table<R>(read: impl FnOnce(&[*mut pg_sys::config_generic]) -> R) -> R {
         let mut count = 0;
         #[cfg(feature = "pg15")]
         let table = {
-            count += pg_sys::GetNumConfigOptions();
-            pg_sys::get_guc_variables()
+            count += kept!(pg_sys::GetNumConfigOptions());
+            kept!(pg_sys::get_guc_variables())
         };
         #[cfg(not(feature = "pg15"))]
-        let table = pg_sys::get_guc_variables(&raw mut count);
+        let table = kept!(pg_sys::get_guc_variables(&raw mut count));
         let result = read(std::slice::from_raw_parts(table, count as usize));
         #[cfg(not(feature = "pg15"))]
-        pg_sys::pfree(table.cast());
+        kept!(pg_sys::pfree(table.cast()));
         result
     }
 }

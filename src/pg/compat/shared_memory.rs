@@ -11,15 +11,15 @@ use pgrx::pg_sys;
 pub unsafe fn create_area(place: *mut c_void, size: usize, tranche: i32) -> *mut pg_sys::dsa_area {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     // SAFETY: the place has this size, and nobody else uses it yet.
-    let area = unsafe { pg_sys::dsa_create_in_place(place, size, tranche, std::ptr::null_mut()) };
+    let area = unsafe { kept!(pg_sys::dsa_create_in_place(place, size, tranche, std::ptr::null_mut())) };
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     // SAFETY: the place has this size, and nobody else uses it yet. The two segment sizes are never used: the limit below forbids
     // segments.
     let area = unsafe {
-        pg_sys::dsa_create_in_place_ext(place, size, tranche, std::ptr::null_mut(), 1024 * 1024, 1024 * 1024)
+        kept!(pg_sys::dsa_create_in_place_ext(place, size, tranche, std::ptr::null_mut(), 1024 * 1024, 1024 * 1024))
     };
     // SAFETY: the area was created just now.
-    unsafe { pg_sys::dsa_set_size_limit(area, size) };
+    unsafe { kept!(pg_sys::dsa_set_size_limit(area, size)) };
     area
 }
 

@@ -223,8 +223,8 @@ pub unsafe fn name_grouped_columns(query: *mut pg_sys::Query) {
             return;
         }
         let planner = std::ptr::null_mut();
-        (*query).targetList = pg_sys::flatten_group_exprs(planner, query, (*query).targetList.cast()).cast();
-        (*query).havingQual = pg_sys::flatten_group_exprs(planner, query, (*query).havingQual);
+        (*query).targetList = kept!(pg_sys::flatten_group_exprs(planner, query, (*query).targetList.cast())).cast();
+        (*query).havingQual = kept!(pg_sys::flatten_group_exprs(planner, query, (*query).havingQual));
         (*query).hasGroupRTE = false;
         for entry in crate::pg::lists::nodes::<pg_sys::RangeTblEntry>((*query).rtable) {
             if is_grouping_entry((*entry).rtekind) {
@@ -244,12 +244,12 @@ pub unsafe fn add_range_table(query: *mut pg_sys::Query, other: *mut pg_sys::Que
     unsafe {
         #[cfg(feature = "pg15")]
         {
-            (*query).rtable = pg_sys::list_concat((*query).rtable, (*other).rtable);
+            (*query).rtable = kept!(pg_sys::list_concat((*query).rtable, (*other).rtable));
         }
         #[cfg(not(feature = "pg15"))]
         {
             let (entries, permissions) = (&raw mut (*query).rtable, &raw mut (*query).rteperminfos);
-            pg_sys::CombineRangeTables(entries, permissions, (*other).rtable, (*other).rteperminfos);
+            kept!(pg_sys::CombineRangeTables(entries, permissions, (*other).rtable, (*other).rteperminfos));
         }
     }
 }
@@ -277,7 +277,7 @@ pub unsafe fn ask_no_permissions(query: *mut pg_sys::Query) {
             {
                 (*entry).perminfoindex = 0;
                 if (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION {
-                    pg_sys::addRTEPermissionInfo(&raw mut (*query).rteperminfos, entry);
+                    kept!(pg_sys::addRTEPermissionInfo(&raw mut (*query).rteperminfos, entry));
                 }
             }
         }
@@ -293,11 +293,11 @@ pub unsafe fn columns_in(other: pg_sys::TupleDesc, one: pg_sys::TupleDesc) -> *m
     #[cfg(feature = "pg15")]
     // SAFETY: the caller's promise.
     unsafe {
-        pg_sys::build_attrmap_by_name_if_req(other, one)
+        kept!(pg_sys::build_attrmap_by_name_if_req(other, one))
     }
     #[cfg(not(feature = "pg15"))]
     // SAFETY: the caller's promise.
     unsafe {
-        pg_sys::build_attrmap_by_name_if_req(other, one, false)
+        kept!(pg_sys::build_attrmap_by_name_if_req(other, one, false))
     }
 }

@@ -27,29 +27,19 @@ pub fn wait_event_of_fill() -> u32 {
     if EVENT.get() == 0 {
         // SAFETY: the name is a text that ends in NUL; the server keeps a copy, the same for all backends. What it raises unwinds our
         // frames.
-        EVENT.set(unsafe { pg_sys::WaitEventExtensionNew(c"ArrowCacheFill".as_ptr()) });
+        EVENT.set(unsafe { kept!(pg_sys::WaitEventExtensionNew(c"ArrowCacheFill".as_ptr())) });
     }
     EVENT.get()
 }
 
 /// Does this session hold this lock in this mode? Looks into a table of the backend.
 pub fn holds_lock(tag: &pg_sys::LOCKTAG, mode: i32) -> bool {
-    #[cfg(any(feature = "pg15", feature = "pg16"))]
-    unsafe extern "C" {
-        /// storage/lock.h
-        fn LockHeldByMe(tag: *const pg_sys::LOCKTAG, mode: c_int) -> bool;
-    }
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
-    unsafe extern "C" {
-        /// storage/lock.h
-        fn LockHeldByMe(tag: *const pg_sys::LOCKTAG, mode: c_int, or_stronger: bool) -> bool;
-    }
     // SAFETY: a search in a hash table of this backend, with a key of any bytes; it neither raises nor waits.
     unsafe {
         #[cfg(any(feature = "pg15", feature = "pg16"))]
-        return LockHeldByMe(tag, mode);
+        return direct!(pg_sys::LockHeldByMe(tag, mode));
         #[cfg(any(feature = "pg17", feature = "pg18"))]
-        return LockHeldByMe(tag, mode, false);
+        return direct!(pg_sys::LockHeldByMe(tag, mode, false));
     }
 }
 

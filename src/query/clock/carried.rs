@@ -12,10 +12,8 @@ use super::sides::{Shift, Sides};
 use super::split::Split;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::computing::prepare;
-use crate::pg::error_passing::direct;
 use crate::pg::lists::nodes;
 use crate::pg::lone_expression;
-use crate::pg::server;
 use crate::pg::tree::{Tree, child, match_node};
 use crate::pg::tree_making::{call, copy, list_of, new_node, replaced};
 
@@ -173,7 +171,7 @@ impl ClockTrees {
         let count = entries.len();
         // SAFETY: as many bytes as are written.
         unsafe {
-            let first: *mut Carried = pg_sys::palloc(count * size_of::<Carried>()).cast();
+            let first: *mut Carried = kept!(pg_sys::palloc(count * size_of::<Carried>())).cast();
             for (place, entry) in entries.into_iter().enumerate() {
                 first.add(place).write(entry);
             }
@@ -191,9 +189,9 @@ impl ClockTrees {
         }
         // SAFETY: the caller's promise; as many bytes as are written. Entries have no destructors.
         unsafe {
-            let first: *mut Carried = direct!(server::palloc0(self.count * size_of::<Carried>())).cast();
+            let first: *mut Carried = direct!(pg_sys::palloc0(self.count * size_of::<Carried>())).cast();
             for place in 0..self.count {
-                let copy = |node: *mut pg_sys::Node| direct!(server::copyObjectImpl(node.cast())).cast();
+                let copy = |node: *mut pg_sys::Node| direct!(pg_sys::copyObjectImpl(node.cast())).cast();
                 first.add(place).write((*self.first.add(place)).with(copy));
             }
             Self { first, ..self }
@@ -239,7 +237,7 @@ impl ClockTrees {
         let nulls = |node: Tree<'_, pg_sys::Node>, _depth: u32| {
             let param = node.as_a::<pg_sys::Param>().filter(|param| param.paramkind == ParamKind::PARAM_EXTERN)?;
             // SAFETY: a node of the type of the parameter.
-            Some(unsafe { pg_sys::makeNullConst(param.paramtype, param.paramtypmod, param.paramcollid).cast() })
+            Some(unsafe { kept!(pg_sys::makeNullConst(param.paramtype, param.paramtypmod, param.paramcollid)).cast() })
         };
         // SAFETY: the caller's promise.
         unsafe {
@@ -260,7 +258,7 @@ pub(super) fn executable(node: Tree<'_, pg_sys::Node>, found: &Closed) -> *mut p
     }
     let expression = as_executed(node);
     // SAFETY: a copy that nobody else knows.
-    unsafe { pg_sys::fix_opfuncids(expression) };
+    unsafe { kept!(pg_sys::fix_opfuncids(expression)) };
     expression
 }
 
@@ -285,11 +283,11 @@ fn completed(call: Tree<'_, pg_sys::FuncExpr>) -> Option<*mut pg_sys::Node> {
     let row = CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, call.funcid)?;
     // SAFETY: a call of the function whose row is held; a list of expressions. The call that is made is like the other.
     unsafe {
-        let all = pg_sys::expand_function_arguments(given.as_ptr(), false, call.funcresulttype, row.as_tuple());
+        let all = kept!(pg_sys::expand_function_arguments(given.as_ptr(), false, call.funcresulttype, row.as_tuple()));
         let arguments = list_of(nodes(all).filter_map(|one| Tree::enter(one)).map(as_executed));
         let (result, collation) = (call.funcresulttype, call.inputcollid);
         let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
-        Some(pg_sys::makeFuncExpr(call.funcid, result, arguments, call.funccollid, collation, form).cast())
+        Some(kept!(pg_sys::makeFuncExpr(call.funcid, result, arguments, call.funccollid, collation, form)).cast())
     }
 }
 

@@ -20,9 +20,10 @@ use super::sides::Shift;
 use super::sight::Sight;
 use super::split::{MOST_FIXED, Split};
 use super::types::form_of;
+use crate::error::is_about_a_value;
 use crate::pg::backend_local::Local;
 use crate::pg::computing::{Unshown, compute, prepare};
-use crate::pg::error_passing::{caught, direct};
+use crate::pg::error_passing::{keeping, unless};
 use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::replaced;
@@ -184,7 +185,7 @@ pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::C
     // SAFETY: the expression is as long as its computation.
     let value = unsafe {
         let copy = Tree::enter(executable(expression, &found))?;
-        caught(|| value_of(copy, None, || Some(prepare(copy.as_ptr())))).flatten()?
+        unless(is_about_a_value, || keeping(|| value_of(copy, None, || Some(prepare(copy.as_ptr()))))).flatten()?
     };
     let (length, by_value) = value.form;
     if value.is_null || !by_value {
@@ -192,7 +193,7 @@ pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::C
     }
     let none = pg_sys::InvalidOid;
     // SAFETY: a new node, for a value of this type.
-    Some(unsafe { pg_sys::makeConst(value.type_oid, -1, none, length.into(), value.datum, false, true) })
+    Some(unsafe { kept!(pg_sys::makeConst(value.type_oid, -1, none, length.into(), value.datum, false, true)) })
 }
 
 /// Computes the values of all clock expressions, and does something with them.
@@ -209,7 +210,7 @@ pub fn with_values<R>(clock: &Clock<'_>, act: impl FnOnce(&[Computed]) -> R) -> 
         let result = computed(clock, &mut values).ok_or(Reason::MovingClock).map(act);
         pg_sys::MemoryContextSwitchTo(caller);
         // That cannot raise: the context has no callbacks.
-        direct!(server::MemoryContextReset(context));
+        direct!(pg_sys::MemoryContextReset(context));
         result
     }
 }
@@ -218,13 +219,13 @@ fn context() -> pg_sys::MemoryContext {
     if CONTEXT.get().is_null() {
         // SAFETY: the parent lives as long as the backend; a literal name.
         CONTEXT.set(unsafe {
-            pg_sys::AllocSetContextCreateInternal(
+            kept!(pg_sys::AllocSetContextCreateInternal(
                 pg_sys::TopMemoryContext,
                 c"pg_arrow_cache clock".as_ptr(),
                 pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
                 pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
                 pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            )
+            ))
         });
     }
     CONTEXT.get()
@@ -261,7 +262,7 @@ unsafe fn computed<'r>(clock: &Clock<'_>, results: &'r mut Results) -> Option<&'
         let clock = Clock { trees, ..*clock };
         let _unshown = Unshown::new();
         let place = std::ptr::from_mut(results);
-        let count = caught(|| run(&clock, place)).flatten()?;
+        let count = unless(is_about_a_value, || keeping(|| run(&clock, place))).flatten()?;
         let values = written_ones(results, count);
         for (one, entry) in values.iter_mut().zip(trees.entries()) {
             if entry.may_settle && settles(entry.expression()?, &one.value, clock.params) {
@@ -278,7 +279,7 @@ unsafe fn computed<'r>(clock: &Clock<'_>, results: &'r mut Results) -> Option<&'
 /// of ours. Returns how many values it has written. What the functions raise jumps over this frame.
 ///
 /// # Safety
-/// The expressions must be in memory, `results` valid, and no frame between here and `caught` may have pending
+/// The expressions must be in memory, `results` valid, and no frame between here and `keeping` may have pending
 /// destructors.
 unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
     let mut count = 0;
@@ -332,7 +333,8 @@ unsafe fn settles(
         let far = present.at_far_end();
         let other = replaced(expression.as_ptr(), &mut |node, _depth| Some(Leaf::of(node)?.at(far)));
         let Some(other) = Tree::enter(other) else { return false };
-        let other = caught(|| value_of(other, params, || Some(prepare(other.as_ptr())))).flatten();
+        let other = unless(is_about_a_value, || keeping(|| value_of(other, params, || Some(prepare(other.as_ptr())))))
+            .flatten();
         other.is_some_and(|other| other.equals(value))
     };
     if settles && is_kept {

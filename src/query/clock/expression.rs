@@ -35,7 +35,7 @@ pub(super) fn bare(node: Tree<'_, pg_sys::Node>) -> Tree<'_, pg_sys::Node> {
 /// The function behind an operator. The parser has looked it up; the text of a view does not say it.
 fn behind(call: Tree<'_, pg_sys::OpExpr>) -> Oid {
     // SAFETY: reads a catalog about an operator of the tree.
-    if call.opfuncid == pg_sys::InvalidOid { unsafe { pg_sys::get_opcode(call.opno) } } else { call.opfuncid }
+    if call.opfuncid == pg_sys::InvalidOid { unsafe { kept!(pg_sys::get_opcode(call.opno)) } } else { call.opfuncid }
 }
 
 /// Returns true if an operator joins a text and a value, by functions in SQL (textanycat, anytextcat).

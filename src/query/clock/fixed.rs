@@ -6,6 +6,7 @@ use pgrx::pg_sys::{self, Oid, RTEKind};
 
 use super::expression::type_of;
 use super::split::{Comparison, EQUALITIES, Fixed, MOST_FIXED};
+use crate::pg::server;
 use crate::pg::tree::{Tree, child, children, match_node};
 
 /// Deepest nesting of AND.
@@ -65,7 +66,7 @@ fn equality(condition: Tree<'_, pg_sys::Node>, relation: RelationNumber) -> Opti
         // SAFETY: reads a catalog about the collation of a valid call.
         let is_bytewise = *right_type != pg_sys::TEXTOID
             || (call.inputcollid == column.varcollid
-                && unsafe { pg_sys::get_collation_isdeterministic(call.inputcollid) });
+                && unsafe { kept!(pg_sys::get_collation_isdeterministic(call.inputcollid)) });
         let is_value = match_node! { value.without_relabelling();
             Const(_constant) => true,
             Param(param) => param.paramkind == pg_sys::ParamKind::PARAM_EXTERN,
@@ -81,7 +82,7 @@ type RelationNumber = i32;
 /// The column that an expression of this type names, such as a `varchar` that is taken for a text.
 fn column_of(node: Tree<'_, pg_sys::Node>, type_oid: Oid) -> Option<Tree<'_, pg_sys::Var>> {
     // SAFETY: an expression of a valid tree.
-    let (found, collation) = unsafe { (pg_sys::exprType(node.as_ptr()), pg_sys::exprCollation(node.as_ptr())) };
+    let (found, collation) = unsafe { (server::exprType(node.as_ptr()), server::exprCollation(node.as_ptr())) };
     let column = node.without_relabelling().as_a::<pg_sys::Var>()?;
     (found == type_oid && column.varcollid == collation).then_some(column)
 }

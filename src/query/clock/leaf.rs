@@ -84,7 +84,7 @@ impl Leaf {
 
 fn constant(time: pg_sys::TimestampTz) -> *mut pg_sys::Node {
     // SAFETY: a new node, for a value of this type.
-    unsafe { pg_sys::makeConst(TIMESTAMPTZOID, -1, InvalidOid, 8, Datum::from(time), false, true).cast() }
+    unsafe { kept!(pg_sys::makeConst(TIMESTAMPTZOID, -1, InvalidOid, 8, Datum::from(time), false, true)).cast() }
 }
 
 /// A time rounded to some digits of a second; to none if that is negative. The function does that, for values of the
@@ -98,7 +98,7 @@ unsafe fn rounded(time: *mut pg_sys::Node, (function, of_type): (u32, pg_sys::Oi
     }
     // SAFETY: the caller's promise; such functions take a value and an integer.
     unsafe {
-        let digits = pg_sys::makeConst(INT4OID, -1, InvalidOid, 4, Datum::from(digits), false, true);
+        let digits = kept!(pg_sys::makeConst(INT4OID, -1, InvalidOid, 4, Datum::from(digits), false, true));
         call(function, of_type, [time, digits.cast()])
     }
 }

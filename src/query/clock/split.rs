@@ -206,8 +206,8 @@ impl Split {
 fn counterpart(parent: Oid, column: i16, table: Oid) -> Option<i16> {
     // SAFETY: catalog searches about locked relations; null, or 0, if there is none.
     let number = unsafe {
-        let name = pg_sys::get_attname(parent, column, true);
-        if name.is_null() { 0 } else { pg_sys::get_attnum(table, name) }
+        let name = kept!(pg_sys::get_attname(parent, column, true));
+        if name.is_null() { 0 } else { kept!(pg_sys::get_attnum(table, name)) }
     };
     (number > 0).then_some(number)
 }

@@ -91,7 +91,7 @@ fn check_call(aggregate: Tree<'_, pg_sys::Aggref>) -> Result<(), Obstacle> {
         return Err(Obstacle::CallOfAggregate);
     }
     // SAFETY: an expression of a valid tree.
-    if unsafe { pg_sys::contain_subplans(aggregate.as_node().as_ptr()) } {
+    if unsafe { kept!(pg_sys::contain_subplans(aggregate.as_node().as_ptr())) } {
         return Err(Obstacle::SubLink);
     }
     Ok(())
@@ -132,7 +132,7 @@ unsafe fn over(column: *mut pg_sys::Node, function: u32, result: pg_sys::Oid) ->
     let aggregate = new_node::<pg_sys::Aggref>();
     // SAFETY: a new node, filled as the parser does it; what the planner fills is left to it.
     unsafe {
-        let argument = pg_sys::makeTargetEntry(column.cast(), 1, std::ptr::null_mut(), false);
+        let argument = kept!(pg_sys::makeTargetEntry(column.cast(), 1, std::ptr::null_mut(), false));
         (*aggregate).aggfnoid = function.into();
         (*aggregate).aggtype = result;
         (*aggregate).aggargtypes = list_of_oids([PartColumn::of(column).type_oid]);
@@ -181,7 +181,7 @@ unsafe fn total_count(count: *mut pg_sys::Node, is_grand: bool) -> *mut pg_sys::
             return total;
         }
         let int8 = pg_sys::INT8OID;
-        let zero = pg_sys::makeConst(int8, -1, pg_sys::InvalidOid, 8, pg_sys::Datum::from(0_i64), false, true);
+        let zero = kept!(pg_sys::makeConst(int8, -1, pg_sys::InvalidOid, 8, pg_sys::Datum::from(0_i64), false, true));
         let choice = new_node::<pg_sys::CoalesceExpr>();
         (*choice).coalescetype = int8;
         (*choice).args = list_of([total, zero.cast()]);

@@ -5,6 +5,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::obstacle::Obstacle;
 use super::site::{Site, origin, selected};
 use crate::pg::folding;
+use crate::pg::server;
 use crate::pg::tree::{Tree, child};
 use crate::pg::tree_making::{are_equal, copy};
 use crate::query::bytewise::{equality_is_bytewise, sorted_target};
@@ -28,9 +29,9 @@ impl PartColumn {
         // SAFETY: the caller's promise.
         unsafe {
             Self {
-                type_oid: pg_sys::exprType(expression),
-                modifier: pg_sys::exprTypmod(expression),
-                collation: pg_sys::exprCollation(expression),
+                type_oid: server::exprType(expression),
+                modifier: server::exprTypmod(expression),
+                collation: server::exprCollation(expression),
             }
         }
     }
@@ -62,10 +63,10 @@ impl Columns {
             let key = child!(target.expr).ok_or(Obstacle::UngroupedColumn)?.as_node();
             // SAFETY: an expression of a valid query.
             let has_columns = unsafe {
-                if pg_sys::contain_subplans(key.as_ptr()) {
+                if kept!(pg_sys::contain_subplans(key.as_ptr())) {
                     return Err(Obstacle::SubLink);
                 }
-                pg_sys::contain_vars_of_level(key.as_ptr(), 0)
+                kept!(pg_sys::contain_vars_of_level(key.as_ptr(), 0))
             };
             if has_columns && !has_one_form(key, site) {
                 // SAFETY: as above.
@@ -97,7 +98,7 @@ impl Columns {
                     } else {
                         (**key).type_ == expression.tag() && {
                             let deeper = copy(*key);
-                            pg_sys::IncrementVarSublevelsUp(deeper, depth as i32, 0);
+                            kept!(pg_sys::IncrementVarSublevelsUp(deeper, depth as i32, 0));
                             are_equal(deeper, expression.as_ptr())
                         }
                     }
@@ -131,7 +132,9 @@ impl Columns {
     fn column(&self, place: usize, depth: u32) -> *mut pg_sys::Node {
         let PartColumn { type_oid, modifier, collation } = self.kinds[place];
         // SAFETY: the result is a new node.
-        unsafe { pg_sys::makeVar(self.tuplestore, place as i16 + 1, type_oid, modifier, collation, depth).cast() }
+        unsafe {
+            kept!(pg_sys::makeVar(self.tuplestore, place as i16 + 1, type_oid, modifier, collation, depth)).cast()
+        }
     }
 }
 
@@ -143,12 +146,12 @@ fn planned_modifier(query: Tree<'_, pg_sys::Query>, key: Tree<'_, pg_sys::Node>)
     }
     // SAFETY: a valid expression, of which a copy is planned.
     unsafe {
-        let modifier = pg_sys::exprTypmod(key.as_ptr());
+        let modifier = server::exprTypmod(key.as_ptr());
         let is_branched = matches!(key.without_relabelling().tag(), NodeTag::T_CaseExpr | NodeTag::T_CoalesceExpr);
         if modifier >= 0 || !is_branched {
             return modifier;
         }
-        pg_sys::exprTypmod(folding::fold(copy(key.as_ptr()), std::ptr::null_mut()).expression)
+        server::exprTypmod(folding::fold(copy(key.as_ptr()), std::ptr::null_mut()).expression)
     }
 }
 
@@ -200,7 +203,7 @@ fn is_whole_field(expression: Tree<'_, pg_sys::Node>) -> bool {
     }
     // SAFETY: a constant that is not null, as the argument of a function that takes a text.
     let name = unsafe {
-        let flat = pg_sys::pg_detoast_datum_packed(field.constvalue.cast_mut_ptr());
+        let flat = kept!(pg_sys::pg_detoast_datum_packed(field.constvalue.cast_mut_ptr()));
         pgrx::varlena_to_byte_slice(flat)
     };
     WHOLE_FIELDS.iter().any(|whole| name.eq_ignore_ascii_case(whole))

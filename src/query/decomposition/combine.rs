@@ -56,11 +56,11 @@ impl Combined {
             for entry in nodes::<pg_sys::RangeTblEntry>((*query).rtable) {
                 retire(entry);
             }
-            (*query).rtable = pg_sys::lappend((*query).rtable, tuplestore(columns, name).cast());
+            (*query).rtable = kept!(pg_sys::lappend((*query).rtable, tuplestore(columns, name).cast()));
             for below in below {
                 add_permissions(query, below);
             }
-            (*query).jointree = pg_sys::makeFromExpr(list_of([reference]), std::ptr::null_mut());
+            (*query).jointree = kept!(pg_sys::makeFromExpr(list_of([reference]), std::ptr::null_mut()));
             (*query).targetList = self.targets;
             (*query).havingQual = self.having;
             (*query).windowClause = self.windows;
@@ -112,7 +112,7 @@ fn replacement(
                 let own = at_level_of_site(aggregate.as_ptr(), depth);
                 let Some(aggregate) = Tree::enter(own) else { return Ok(None) };
                 let combined = combination(aggregate, site, columns)?;
-                pg_sys::IncrementVarSublevelsUp(combined, depth as i32, 0);
+                kept!(pg_sys::IncrementVarSublevelsUp(combined, depth as i32, 0));
                 Ok(Some(combined))
             }
         },
@@ -130,7 +130,7 @@ fn replacement(
             // SAFETY: as above.
             unsafe {
                 let combined = columns.add(at_level_of_site(column.as_ptr(), depth).cast());
-                pg_sys::IncrementVarSublevelsUp(combined, depth as i32, 0);
+                kept!(pg_sys::IncrementVarSublevelsUp(combined, depth as i32, 0));
                 Ok(Some(combined))
             }
         },
@@ -146,7 +146,7 @@ unsafe fn at_level_of_site<T>(expression: *mut T, depth: u32) -> *mut T {
     // SAFETY: the caller's promise.
     unsafe {
         let own = copy(expression);
-        pg_sys::IncrementVarSublevelsUp(own.cast(), -(depth as i32), 0);
+        kept!(pg_sys::IncrementVarSublevelsUp(own.cast(), -(depth as i32), 0));
         own
     }
 }
@@ -201,7 +201,7 @@ unsafe fn tuplestore(columns: &Columns, name: &CStr) -> *mut pg_sys::RangeTblEnt
     // SAFETY: a new node, filled as the parser does it (parser/parse_relation.c).
     unsafe {
         (*entry).rtekind = RTEKind::RTE_NAMEDTUPLESTORE;
-        (*entry).enrname = pg_sys::pstrdup(name.as_ptr());
+        (*entry).enrname = kept!(pg_sys::pstrdup(name.as_ptr()));
         // How many rows there will be is not known here.
         (*entry).enrtuples = -1.0;
         (*entry).coltypes = list_of_oids(kinds.iter().map(|kind| kind.type_oid));

@@ -40,7 +40,7 @@ pub(super) fn all_of(conjuncts: impl ExactSizeIterator<Item = *mut pg_sys::Node>
         0 => std::ptr::null_mut(),
         1 => conjuncts.next().unwrap_or(std::ptr::null_mut()),
         // SAFETY: a new node, over valid expressions.
-        _ => unsafe { pg_sys::make_andclause(list_of(conjuncts)).cast() },
+        _ => unsafe { kept!(pg_sys::make_andclause(list_of(conjuncts))).cast() },
     }
 }
 
@@ -116,7 +116,7 @@ fn bound_of(
     unsafe {
         let (column, argument, operator, other) = match (left, right) {
             (Some(column), None) => (column, sides.0, comparison.opno, sides.1),
-            (None, Some(column)) => (column, sides.1, pg_sys::get_commutator(comparison.opno), sides.0),
+            (None, Some(column)) => (column, sides.1, kept!(pg_sys::get_commutator(comparison.opno)), sides.0),
             _ => return None,
         };
         if operator == pg_sys::InvalidOid {
@@ -127,7 +127,7 @@ fn bound_of(
         let right = if value.is_null() { other.as_ptr() } else { value.cast() };
         let clause = copy(comparison.as_ptr());
         (*clause).opno = operator;
-        (*clause).opfuncid = pg_sys::get_opcode(operator);
+        (*clause).opfuncid = kept!(pg_sys::get_opcode(operator));
         (*clause).args = list_of([argument.as_ptr(), right]);
         Some(Bound { clause: clause.cast(), column: column.varattno, value })
     }

@@ -5,9 +5,11 @@
 
 use pgrx::pg_sys;
 
+use crate::error::is_about_a_value;
 use crate::pg::computing::{Unshown, compute, prepare};
-use crate::pg::error_passing::caught;
+use crate::pg::error_passing::{keeping, unless};
 use crate::pg::object_ids::{DATETIME_FAMILY_OID, INTEGER_FAMILY_OID};
+use crate::pg::server;
 use crate::pg::tree::{Tree, child, match_node};
 use crate::pg::tree_making::{call, copy};
 use crate::query::clock::constant_now;
@@ -32,7 +34,7 @@ pub enum Values {
 pub(super) fn operand_of(expression: Tree<'_, pg_sys::Node>, values: Values) -> Option<*mut pg_sys::Const> {
     // SAFETY: an expression of a valid query.
     let is_known =
-        || unsafe { !pg_sys::contain_mutable_functions(expression.as_ptr()) } && is_computed(expression, false);
+        || unsafe { !kept!(pg_sys::contain_mutable_functions(expression.as_ptr())) } && is_computed(expression, false);
     match values {
         Values::Present => constant_of(expression),
         Values::Lasting if is_known() => constant_of(expression),
@@ -53,7 +55,7 @@ fn is_computed(expression: Tree<'_, pg_sys::Node>, later: bool) -> bool {
         RelabelType(relabelled) => child!(relabelled.arg).is_some_and(|below| is_computed(below.as_node(), later)),
         FuncExpr(call) => is_listed(call.funcid, child!(call.args)),
         // SAFETY: reads a catalog about an operator of the query.
-        OpExpr(call) => is_listed(unsafe { pg_sys::get_opcode(call.opno) }, child!(call.args)),
+        OpExpr(call) => is_listed(unsafe { kept!(pg_sys::get_opcode(call.opno)) }, child!(call.args)),
         _ => false,
     };
     is_made_so || (later && constant_now(expression).is_some())
@@ -71,13 +73,13 @@ fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const>
     // hold nothing but memory.
     unsafe {
         let own: *mut pg_sys::Node = copy(expression.as_ptr());
-        pg_sys::fix_opfuncids(own);
+        kept!(pg_sys::fix_opfuncids(own));
         let _unshown = Unshown::new();
-        let (value, is_null) = caught(|| compute(prepare(own), std::ptr::null_mut()))?;
-        let (type_oid, collation) = (pg_sys::exprType(own), pg_sys::exprCollation(own));
+        let (value, is_null) = unless(is_about_a_value, || keeping(|| compute(prepare(own), std::ptr::null_mut())))?;
+        let (type_oid, collation) = (server::exprType(own), server::exprCollation(own));
         let (mut length, mut by_value) = (0i16, false);
-        pg_sys::get_typlenbyval(type_oid, &raw mut length, &raw mut by_value);
-        (!is_null).then(|| pg_sys::makeConst(type_oid, -1, collation, length.into(), value, false, by_value))
+        kept!(pg_sys::get_typlenbyval(type_oid, &raw mut length, &raw mut by_value));
+        (!is_null).then(|| kept!(pg_sys::makeConst(type_oid, -1, collation, length.into(), value, false, by_value)))
     }
 }
 
@@ -171,9 +173,9 @@ fn same_with(
 ) -> Option<pg_sys::Oid> {
     // SAFETY: reads catalogs about an operator of a query; 0 and InvalidOid for what is not there.
     unsafe {
-        let own = pg_sys::get_op_opfamily_strategy(operator, family.into());
+        let own = kept!(pg_sys::get_op_opfamily_strategy(operator, family.into()));
         let wanted = if own == 0 { 0 } else { strategy(own) };
-        let found = pg_sys::get_opfamily_member(family.into(), type_oid, type_oid, wanted as i16);
+        let found = kept!(pg_sys::get_opfamily_member(family.into(), type_oid, type_oid, wanted as i16));
         (wanted != 0 && found != pg_sys::InvalidOid).then_some(found)
     }
 }

@@ -26,15 +26,15 @@ pub(super) unsafe fn read_instead(
     // SAFETY: the references keep the descriptions; an error leaves them to the resource owner. The map is that of
     // these relations.
     unsafe {
-        let (one, other) = (pg_sys::RelationIdGetRelation(parent), pg_sys::RelationIdGetRelation(leaf));
+        let (one, other) = (kept!(pg_sys::RelationIdGetRelation(parent)), kept!(pg_sys::RelationIdGetRelation(leaf)));
         if one.is_null() || other.is_null() {
-            [one, other].into_iter().filter(|open| !open.is_null()).for_each(|open| pg_sys::RelationClose(open));
+            [one, other].into_iter().filter(|open| !open.is_null()).for_each(|open| kept!(pg_sys::RelationClose(open)));
             return Err(Obstacle::Relation(leaf));
         }
         let map = columns_in((*other).rd_att, (*one).rd_att);
         let query = renamed(query, parent, other, map);
-        pg_sys::RelationClose(other);
-        pg_sys::RelationClose(one);
+        kept!(pg_sys::RelationClose(other));
+        kept!(pg_sys::RelationClose(one));
         query?.ok_or(Obstacle::Relation(leaf))
     }
 }
@@ -64,7 +64,7 @@ unsafe fn renamed(
                     query
                 } else {
                     let (number, none) = (place as i32 + 1, pg_sys::InvalidOid);
-                    pg_sys::map_variable_attnos(query.cast(), number, 0, map, none, &raw mut whole_row).cast()
+                    kept!(pg_sys::map_variable_attnos(query.cast(), number, 0, map, none, &raw mut whole_row)).cast()
                 };
                 let entry: Option<*mut pg_sys::RangeTblEntry> = node_at((*query).rtable, place);
                 let Some(entry) = entry.filter(|_| !whole_row) else { return Err(Obstacle::SystemColumn) };

@@ -149,8 +149,12 @@ unsafe fn asked(site: &Site<'_>, columns: &Columns, moved: &[*mut pg_sys::Node])
         (*from).quals = all_of(all.into_iter());
         (*query).jointree = from;
         let targets = columns.expressions().iter().zip(1..).map(|(expression, number)| {
-            let target =
-                pg_sys::makeTargetEntry(copy(*expression).cast(), number, pg_sys::pstrdup(c"value".as_ptr()), false);
+            let target = kept!(pg_sys::makeTargetEntry(
+                copy(*expression).cast(),
+                number,
+                kept!(pg_sys::pstrdup(c"value".as_ptr())),
+                false
+            ));
             let is_key = usize::from(number as u16) <= site.keys().count();
             (*target).ressortgroupref = if is_key { number as pg_sys::Index } else { 0 };
             (*query).hasAggs |= (**expression).type_ == NodeTag::T_Aggref;
@@ -214,7 +218,7 @@ pub(super) fn split_having(site: &Site<'_>) -> (Vec<*mut pg_sys::Node>, *mut pg_
     for conjunct in conjuncts(child!(query.havingQual)) {
         let conjunct = conjunct.as_ptr();
         // SAFETY: an expression of a valid query.
-        let stays = unsafe { pg_sys::contain_subplans(conjunct) || pg_sys::contain_agg_clause(conjunct) };
+        let stays = unsafe { kept!(pg_sys::contain_subplans(conjunct)) || kept!(pg_sys::contain_agg_clause(conjunct)) };
         if !stays {
             moved.push(conjunct);
         }

@@ -108,7 +108,8 @@ impl<'t> Site<'t> {
         }
         // The primary key of a parent says nothing of its children, and PostgreSQL accepts columns that depend on it
         // all the same: which row of a group they are of depends on the plan. SAFETY: reads a catalog.
-        let is_partitioned = unsafe { pg_sys::get_rel_relkind(relation) } as u8 == pg_sys::RELKIND_PARTITIONED_TABLE;
+        let is_partitioned =
+            unsafe { kept!(pg_sys::get_rel_relkind(relation)) } as u8 == pg_sys::RELKIND_PARTITIONED_TABLE;
         if !is_partitioned && !query.constraintDeps.is_null() {
             return Err(Obstacle::UngroupedColumn);
         }

@@ -98,7 +98,7 @@ impl EligibilityChecker {
     /// Checks how values in a clock expression are compared by GREATEST and LEAST.
     pub(super) fn check_comparison_in_clock(&mut self, of: pg_sys::Oid) -> bool {
         // SAFETY: reads catalogs about a type of the tree; entries of the type cache are never freed.
-        let compares = unsafe { (*pg_sys::lookup_type_cache(of, pg_sys::TYPECACHE_CMP_PROC as i32)).cmp_proc };
+        let compares = unsafe { (*kept!(pg_sys::lookup_type_cache(of, pg_sys::TYPECACHE_CMP_PROC as i32))).cmp_proc };
         if !clock::is_compared(of) || compares.to_u32() >= FIRST_UNPINNED_OID {
             return self.blame(compares, Reason::UserDefinedFunction);
         }
@@ -110,6 +110,6 @@ impl EligibilityChecker {
 fn writer_of(type_oid: pg_sys::Oid) -> pg_sys::Oid {
     let (mut writes, mut is_varlena) = (pg_sys::InvalidOid, false);
     // SAFETY: reads a catalog about the type of an expression.
-    unsafe { pg_sys::getTypeOutputInfo(type_oid, &raw mut writes, &raw mut is_varlena) };
+    unsafe { kept!(pg_sys::getTypeOutputInfo(type_oid, &raw mut writes, &raw mut is_varlena)) };
     writes
 }

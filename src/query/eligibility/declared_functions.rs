@@ -31,7 +31,7 @@ pub fn may_be_declared(function: pg_sys::Oid) -> bool {
 
 fn is_procedural(row: &CatalogRow) -> bool {
     // SAFETY: reads a catalog by name; InvalidOid if there is no such language.
-    let language = unsafe { pg_sys::get_language_oid(c"plpgsql".as_ptr(), true) };
+    let language = unsafe { kept!(pg_sys::get_language_oid(c"plpgsql".as_ptr(), true)) };
     row.function().is_some_and(|form| {
         form.prolang == language && language != pg_sys::InvalidOid && form.prokind as u8 == pg_sys::PROKIND_FUNCTION
     })
@@ -46,7 +46,7 @@ pub(super) fn is_declared(function: pg_sys::Oid, row: &CatalogRow) -> bool {
     unsafe {
         let address =
             pg_sys::ObjectAddress { classId: pg_sys::ProcedureRelationId, objectId: function, objectSubId: 0 };
-        let label = pg_sys::GetSecurityLabel(&address, PROVIDER.as_ptr());
+        let label = kept!(pg_sys::GetSecurityLabel(&address, PROVIDER.as_ptr()));
         !label.is_null() && CStr::from_ptr(label) == PURE
     }
 }
@@ -65,7 +65,7 @@ impl EligibilityChecker {
             || form.prosupport != pg_sys::InvalidOid
             || form.proparallel as u8 == pg_sys::PROPARALLEL_SAFE;
         // SAFETY: reads catalogs about the type of an expression.
-        let kind = unsafe { pg_sys::get_typtype(call.funcresulttype) } as u8;
+        let kind = unsafe { kept!(pg_sys::get_typtype(call.funcresulttype)) } as u8;
         let is_value = !matches!(kind, pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_PSEUDO | pg_sys::TYPTYPE_DOMAIN)
             && !call.funcretset
             && !arguments.iter().any(|argument| argument.is_output);

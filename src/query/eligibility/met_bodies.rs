@@ -126,7 +126,7 @@ impl MetBodies {
     pub(super) fn free(&mut self) {
         if !self.memory.is_null() {
             // SAFETY: a context of ours, and nothing refers to what is in it any more.
-            unsafe { pg_sys::MemoryContextDelete(std::mem::replace(&mut self.memory, std::ptr::null_mut())) };
+            unsafe { kept!(pg_sys::MemoryContextDelete(std::mem::replace(&mut self.memory, std::ptr::null_mut()))) };
         }
     }
 
@@ -152,13 +152,13 @@ impl MetBodies {
         // SAFETY: a child of the current context, which is made current for the time of the reading alone.
         let body = unsafe {
             if self.memory.is_null() {
-                self.memory = pg_sys::AllocSetContextCreateInternal(
+                self.memory = kept!(pg_sys::AllocSetContextCreateInternal(
                     pg_sys::CurrentMemoryContext,
                     c"pg_arrow_cache bodies".as_ptr(),
                     0,
                     pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
                     pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-                );
+                ));
             }
             let caller = pg_sys::MemoryContextSwitchTo(self.memory);
             let body = call.body(may_query.then_some(Queries { may_read, inspect: &mut inspect }));

@@ -7,6 +7,7 @@ use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
 use super::sql_functions;
+use crate::pg::error_passing::edge;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child};
 use crate::query::clock::asks_for_time;
@@ -20,10 +21,13 @@ use crate::query::volatility::definition::{self, Definition};
 use crate::query::volatility::{self, FunctionVerdict};
 
 /// Called by the server for each function that a node calls, operators' and casts' included.
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn visit_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
-    // SAFETY: the context is the checker that `check_functions_in` passed, for the time of the call.
-    unsafe { (*context.cast::<EligibilityChecker>()).check_function(function) }
+    let body = || {
+        // SAFETY: the context is the checker that `check_functions_in` passed, for the time of the call.
+        unsafe { (*context.cast::<EligibilityChecker>()).check_function(function) }
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }
 
 impl EligibilityChecker {
@@ -32,7 +36,7 @@ impl EligibilityChecker {
         if clause.eqop != pg_sys::InvalidOid {
             let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
             // SAFETY: reads a catalog about an operator that the query uses.
-            unsafe { pg_sys::op_input_types(clause.eqop, &raw mut left, &raw mut right) };
+            unsafe { kept!(pg_sys::op_input_types(clause.eqop, &raw mut left, &raw mut right)) };
             self.types.note_compared(left);
         }
         self.check_operator(clause.eqop) || self.check_operator(clause.sortop)
@@ -47,10 +51,11 @@ impl EligibilityChecker {
             return false;
         }
         // SAFETY: reads catalogs about an operator that the query uses.
-        let related = unsafe { [operator, pg_sys::get_negator(operator), pg_sys::get_commutator(operator)] };
+        let related =
+            unsafe { [operator, kept!(pg_sys::get_negator(operator)), kept!(pg_sys::get_commutator(operator))] };
         related.into_iter().filter(|one| *one != pg_sys::InvalidOid).any(|one| {
             // SAFETY: reads a catalog; InvalidOid for what is no operator.
-            let function = unsafe { pg_sys::get_opcode(one) };
+            let function = unsafe { kept!(pg_sys::get_opcode(one)) };
             let is_of_user = one.to_u32() >= FIRST_UNPINNED_OID && !is_trusted_operator(one);
             if is_of_user || operator_families::hash_or_sort_by_user(one) {
                 return self.blame(function, Reason::UserDefinedFunction);
@@ -101,7 +106,7 @@ impl EligibilityChecker {
     pub(super) fn check_functions_in(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         let context = (&raw mut *self).cast();
         // SAFETY: a valid node; what the server calls gets this checker back.
-        unsafe { pg_sys::check_functions_in_node(node.as_ptr(), Some(visit_function), context) }
+        unsafe { kept!(pg_sys::check_functions_in_node(node.as_ptr(), Some(visit_function), context)) }
     }
 
     /// Checks a function, and what it consists of.
@@ -167,5 +172,5 @@ impl EligibilityChecker {
 
 fn is_aggregate(function: pg_sys::Oid) -> bool {
     // SAFETY: reads a catalog; what is not there is none.
-    (unsafe { pg_sys::get_func_prokind(function) }) as u8 == pg_sys::PROKIND_AGGREGATE
+    (unsafe { kept!(pg_sys::get_func_prokind(function)) }) as u8 == pg_sys::PROKIND_AGGREGATE
 }

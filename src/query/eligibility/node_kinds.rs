@@ -8,6 +8,7 @@ use crate::pg::compat::tree;
 use crate::pg::compat::tree::walkers::exprCollation;
 use crate::pg::lists::nodes;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
+use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::query::node_table::{COLLATED, TYPED, in_query};
 
@@ -91,5 +92,5 @@ fn lone_call(entry: &pg_sys::RangeTblEntry) -> *mut pg_sys::FuncExpr {
 /// The type of an expression.
 pub(super) fn type_of(expression: Tree<'_, pg_sys::Node>) -> pg_sys::Oid {
     // SAFETY: an expression of a valid tree.
-    unsafe { pg_sys::exprType(expression.as_ptr()) }
+    unsafe { server::exprType(expression.as_ptr()) }
 }

@@ -31,9 +31,9 @@ const NOW: &str = "which reads the word `now` in a text as the present time (`to
 pub(super) fn is_container(type_oid: pg_sys::Oid) -> bool {
     // SAFETY: reads catalogs about a type of the tree.
     unsafe {
-        pg_sys::get_element_type(type_oid) != pg_sys::InvalidOid
+        kept!(pg_sys::get_element_type(type_oid)) != pg_sys::InvalidOid
             || matches!(
-                pg_sys::get_typtype(type_oid) as u8,
+                kept!(pg_sys::get_typtype(type_oid)) as u8,
                 pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_RANGE | pg_sys::TYPTYPE_MULTIRANGE
             )
     }
@@ -72,22 +72,22 @@ impl EligibilityChecker {
         let below = depth + 1;
         // SAFETY: reads catalogs about a type of the tree, or one that such a type contains.
         unsafe {
-            let element = pg_sys::get_element_type(type_oid);
+            let element = kept!(pg_sys::get_element_type(type_oid));
             if element != pg_sys::InvalidOid {
                 return self.check_container(reads, ARRAY_IN) || self.check_reading(element, with_dates, below);
             }
-            match pg_sys::get_typtype(type_oid) as u8 {
+            match kept!(pg_sys::get_typtype(type_oid)) as u8 {
                 pg_sys::TYPTYPE_COMPOSITE => {
                     self.check_container(reads, RECORD_IN)
                         || columns_of(type_oid).into_iter().any(|column| self.check_reading(column, with_dates, below))
                 }
                 pg_sys::TYPTYPE_RANGE => {
                     self.check_container(reads, RANGE_IN)
-                        || self.check_reading(pg_sys::get_range_subtype(type_oid), with_dates, below)
+                        || self.check_reading(kept!(pg_sys::get_range_subtype(type_oid)), with_dates, below)
                 }
                 pg_sys::TYPTYPE_MULTIRANGE => {
                     self.check_container(reads, MULTIRANGE_IN)
-                        || self.check_reading(pg_sys::get_multirange_range(type_oid), with_dates, below)
+                        || self.check_reading(kept!(pg_sys::get_multirange_range(type_oid)), with_dates, below)
                 }
                 pg_sys::TYPTYPE_DOMAIN => self.refuse(Reason::DomainConstraint),
                 pg_sys::TYPTYPE_PSEUDO => self.blame(reads, Reason::StableFunction),

@@ -90,7 +90,8 @@ impl EligibilityChecker {
         let is_own =
             |function| definition::of(function).is_some_and(|own| own.functions.is_empty() && own.trees.is_empty());
         // SAFETY: reads a catalog about an operator that the query uses.
-        let is_as_listed = |operator, function| unsafe { pg_sys::get_opcode(operator) } == function && is_own(function);
+        let is_as_listed =
+            |operator, function| unsafe { kept!(pg_sys::get_opcode(operator)) } == function && is_own(function);
         let are_as_listed =
             comparison.operators.into_iter().flatten().all(|(operator, function)| is_as_listed(operator, function));
         if !are_as_listed || (comparison.is_extreme && !extremes_are_as_listed()) {
@@ -113,7 +114,7 @@ impl EligibilityChecker {
     pub(super) fn joins_otherwise(&mut self, operator: Tree<'_, pg_sys::OpExpr>) -> bool {
         // SAFETY: reads a catalog about an operator that the query uses.
         self.clock == ClockPlace::Inside
-            && has(unsafe { pg_sys::get_opcode(operator.opno) }, JOINING)
+            && has(unsafe { kept!(pg_sys::get_opcode(operator.opno)) }, JOINING)
             && children!(operator.args as Node).any(|value| self.check_writing_in_clock(value))
     }
 
@@ -188,5 +189,7 @@ fn constant_name<'t>(call: Tree<'t, pg_sys::FuncExpr>) -> Option<&'t [u8]> {
     }
     // SAFETY: a non-null constant, as the argument of a function that takes a text, holds a varlena. What the parser
     // makes of a literal is returned as it is.
-    unsafe { Some(pgrx::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(constant.constvalue.cast_mut_ptr()))) }
+    unsafe {
+        Some(pgrx::varlena_to_byte_slice(kept!(pg_sys::pg_detoast_datum_packed(constant.constvalue.cast_mut_ptr()))))
+    }
 }

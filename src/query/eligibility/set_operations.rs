@@ -45,7 +45,12 @@ impl EligibilityChecker {
         let mut function = pg_sys::InvalidOid;
         // SAFETY: reads catalogs.
         let path = unsafe {
-            pg_sys::find_coercion_pathway(to, from, pg_sys::CoercionContext::COERCION_IMPLICIT, &raw mut function)
+            kept!(pg_sys::find_coercion_pathway(
+                to,
+                from,
+                pg_sys::CoercionContext::COERCION_IMPLICIT,
+                &raw mut function
+            ))
         };
         self.note_type(to);
         match path {

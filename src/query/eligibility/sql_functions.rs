@@ -85,7 +85,7 @@ fn declaration(row: &CatalogRow) -> Result<Declaration, &'static str> {
         volatile: form.provolatile as u8 == pg_sys::PROVOLATILE_VOLATILE,
         // SAFETY: reads a catalog about the type of an argument. Functions in SQL have no other arguments of pseudo-types.
         polymorphic: inputs()
-            .any(|argument| unsafe { pg_sys::get_typtype(argument.type_oid) } as u8 == pg_sys::TYPTYPE_PSEUDO),
+            .any(|argument| unsafe { kept!(pg_sys::get_typtype(argument.type_oid)) } as u8 == pg_sys::TYPTYPE_PSEUDO),
         arguments: inputs().count(),
         lists_columns: arguments.iter().any(|argument| argument.is_output),
     })
@@ -97,7 +97,7 @@ fn is_known(result: pg_sys::Oid, declared: &Declaration) -> bool {
         return declared.lists_columns;
     }
     // SAFETY: reads a catalog about the type of an expression.
-    let kind = unsafe { pg_sys::get_typtype(result) } as u8;
+    let kind = unsafe { kept!(pg_sys::get_typtype(result)) } as u8;
     kind != pg_sys::TYPTYPE_PSEUDO
 }
 
@@ -234,9 +234,9 @@ impl EligibilityChecker {
         // Another type's input function is a user's. Labels of enums are followed.
         // SAFETY: reads catalogs about the type of a constant.
         let is_enum = unsafe {
-            let element = pg_sys::get_element_type(constant.consttype);
+            let element = kept!(pg_sys::get_element_type(constant.consttype));
             let of = if element == pg_sys::InvalidOid { constant.consttype } else { element };
-            pg_sys::get_typtype(of) as u8 == pg_sys::TYPTYPE_ENUM
+            kept!(pg_sys::get_typtype(of)) as u8 == pg_sys::TYPTYPE_ENUM
         };
         !is_enum && !constant.constisnull && self.blame_because(function, Reason::UserDefinedFunction, LITERAL)
     }

@@ -7,6 +7,8 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::checker::{ClockPlace, EligibilityChecker};
 use super::node_kinds::{makes_a_type, names_collation, type_of};
+use crate::pg::compat::tree::walkers;
+use crate::pg::error_passing::edge;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 use crate::query::node_table::in_query;
 use crate::query::repeatability;
@@ -15,11 +17,14 @@ use crate::query::unused_columns::is_unused;
 use crate::query::volatility::definition;
 
 /// Called by the server's walkers for each part of a node; true stops the walk.
-#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
-    // SAFETY: the context is the checker that `check_all` passed, lent to nobody else while the walker calls; the node is null or part of
-    // the tree that is checked.
-    unsafe { Tree::enter(node).is_some_and(|node| (*context.cast::<EligibilityChecker>()).check_all(node)) }
+    let body = || {
+        // SAFETY: the context is the checker that `check_all` passed, lent to nobody else while the walker calls; the node is null or part of
+        // the tree that is checked.
+        unsafe { Tree::enter(node).is_some_and(|node| (*context.cast::<EligibilityChecker>()).check_all(node)) }
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }
 
 /// The walk. Each function returns true to stop it.
@@ -60,20 +65,20 @@ impl EligibilityChecker {
                     pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP | pg_sys::QTW_IGNORE_JOINALIASES;
                 self.queries.push(query.as_ptr());
                 // SAFETY: a valid query; what the walker calls gets this checker back.
-                let stopped = unsafe { pg_sys::query_tree_walker(query.as_ptr(), Some(visit), context, flags as i32) };
+                let stopped = unsafe { kept!(walkers::query_tree_walker(query.as_ptr(), Some(visit), context, flags as i32)) };
                 self.queries.pop();
                 stopped
             },
             // The walker above descends into it by itself.
             RangeTblEntry(_entry) => false,
             // SAFETY: a valid node of a kind that the server's walker knows; what it calls gets this checker back.
-            _ => unsafe { pg_sys::expression_tree_walker(node.as_ptr(), Some(visit), context) },
+            _ => unsafe { kept!(walkers::expression_tree_walker(node.as_ptr(), Some(visit), context)) },
         }
     }
 
     /// Checks one node alone.
     fn check_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
-        self.may_vary = self.may_vary || repeatability::leaves_open(node, self.queries.is_empty());
+        self.may_vary = self.may_vary || repeatability::leaves_open(node);
         if makes_a_type(node) {
             self.note_type(type_of(node));
         }
@@ -119,7 +124,7 @@ impl EligibilityChecker {
             },
             SubscriptingRef(subscript) => {
                 // SAFETY: reads a catalog about a type of the tree.
-                let handler = unsafe { pg_sys::get_typsubscript(subscript.refcontainertype, std::ptr::null_mut()) };
+                let handler = unsafe { kept!(pg_sys::get_typsubscript(subscript.refcontainertype, std::ptr::null_mut())) };
                 self.check_function(handler)
             },
             _ => self.check_other_node(node),

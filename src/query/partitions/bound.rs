@@ -3,6 +3,7 @@
 use pgrx::pg_sys;
 
 use crate::pg::lists::nodes;
+use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::{copy, list_of, new_node, replaced};
 
@@ -34,7 +35,7 @@ impl Bound {
             let clause: *mut pg_sys::OpExpr = copy(self.clause.cast());
             let mut arguments = nodes::<pg_sys::Node>((*clause).args);
             if let (Some(column), Some(value)) = (arguments.next(), arguments.next()) {
-                let null = pg_sys::makeNullConst(pg_sys::exprType(value), -1, pg_sys::exprCollation(value));
+                let null = kept!(pg_sys::makeNullConst(server::exprType(value), -1, server::exprCollation(value)));
                 (*clause).args = list_of([column, null.cast()]);
             }
             clause.cast()
@@ -51,7 +52,7 @@ impl Bound {
             let column = node.as_a::<pg_sys::Var>()?;
             // SAFETY: the result is a new node.
             let own: *mut pg_sys::Node = unsafe {
-                pg_sys::makeVar(1, self.column, column.vartype, column.vartypmod, column.varcollid, 0).cast()
+                kept!(pg_sys::makeVar(1, self.column, column.vartype, column.vartypmod, column.varcollid, 0)).cast()
             };
             named = Some(own);
             Some(own)
@@ -59,17 +60,17 @@ impl Bound {
         // SAFETY: a comparison of a column with a constant, of which copies are changed; reads a catalog.
         unsafe {
             let holds: *mut pg_sys::OpExpr = replaced(self.clause, &mut name).cast();
-            let negator = pg_sys::get_negator((*holds).opno);
-            let fails = if negator == pg_sys::InvalidOid || !pg_sys::op_strict((*holds).opno) {
+            let negator = kept!(pg_sys::get_negator((*holds).opno));
+            let fails = if negator == pg_sys::InvalidOid || !kept!(pg_sys::op_strict((*holds).opno)) {
                 std::ptr::null_mut()
             } else {
                 let opposite = copy(holds);
                 (*opposite).opno = negator;
-                (*opposite).opfuncid = pg_sys::get_opcode(negator);
+                (*opposite).opfuncid = kept!(pg_sys::get_opcode(negator));
                 let is_null = new_node::<pg_sys::NullTest>();
                 (*is_null).arg = named?.cast();
                 (*is_null).nulltesttype = pg_sys::NullTestType::IS_NULL;
-                pg_sys::make_orclause(list_of([opposite.cast::<pg_sys::Node>(), is_null.cast()])).cast()
+                kept!(pg_sys::make_orclause(list_of([opposite.cast::<pg_sys::Node>(), is_null.cast()]))).cast()
             };
             Some(AboutTable { holds: holds.cast(), fails })
         }

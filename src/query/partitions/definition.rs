@@ -16,10 +16,10 @@ impl ActiveSnapshot {
     pub fn take() -> Result<Self, Reason> {
         // SAFETY: asks for the head of the backend's stack of snapshots.
         unsafe {
-            if !pg_sys::ActiveSnapshotSet() {
+            if !kept!(pg_sys::ActiveSnapshotSet()) {
                 return Err(Reason::Snapshot);
             }
-            let snapshot = pg_sys::GetActiveSnapshot();
+            let snapshot = kept!(pg_sys::GetActiveSnapshot());
             let is_usable = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC;
             is_usable.then_some(Self(snapshot)).ok_or(Reason::Snapshot)
         }
@@ -59,7 +59,7 @@ impl Definition {
     /// Is it a temporary relation of another session? The planner leaves out such children.
     pub fn is_temporary_of_others(&self) -> bool {
         // SAFETY: looks at a schema.
-        self.is_temporary && unsafe { pg_sys::isOtherTempNamespace(self.schema) }
+        self.is_temporary && unsafe { kept!(pg_sys::isOtherTempNamespace(self.schema)) }
     }
 
     /// Checks that the relation is no temporary one.

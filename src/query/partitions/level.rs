@@ -6,8 +6,6 @@ use pgrx::pg_sys;
 use super::bound::AboutTable;
 use crate::pg::compat::tree::columns_in;
 use crate::pg::compat::{PrunedTable, pruned_table};
-use crate::pg::error_passing::kept;
-use crate::pg::server;
 use crate::pg::tree_making::list_of;
 use crate::query::operator_families::is_ordered_by_server;
 
@@ -52,14 +50,14 @@ impl Level {
         // leaves them to the resource owner. Partitions that are being detached are left out if the active snapshot sees
         // that, as the planner does.
         unsafe {
-            let relation = kept!(server::relation_open(table, pg_sys::NoLock as _));
-            let parent = kept!(server::relation_open(root, pg_sys::NoLock as _));
-            let described = &*kept!(server::RelationGetPartitionDesc(relation, true));
+            let relation = kept!(pg_sys::relation_open(table, pg_sys::NoLock as _));
+            let parent = kept!(pg_sys::relation_open(root, pg_sys::NoLock as _));
+            let described = &*kept!(pg_sys::RelationGetPartitionDesc(relation, true));
             let map = columns_in((*relation).rd_att, (*parent).rd_att);
             let level =
                 pruned_table(relation, described).and_then(|pruned| Self::decide(&pruned, described, map, asked));
-            pg_sys::relation_close(parent, pg_sys::NoLock as _);
-            pg_sys::relation_close(relation, pg_sys::NoLock as _);
+            kept!(pg_sys::relation_close(parent, pg_sys::NoLock as _));
+            kept!(pg_sys::relation_close(relation, pg_sys::NoLock as _));
             level.ok_or(Reason::TooComplex)
         }
     }
@@ -83,8 +81,8 @@ impl Level {
         let partitions_with = |conditions: *mut pg_sys::List| unsafe {
             (*pruned.planned).baserestrictinfo = in_columns_of(map, conditions);
             let planned = pruned.planned;
-            let found = kept!(server::prune_append_rel_partitions(planned));
-            (0..count).map(|number| pg_sys::bms_is_member(number as i32, found)).collect::<Vec<bool>>()
+            let found = kept!(pg_sys::prune_append_rel_partitions(planned));
+            (0..count).map(|number| kept!(pg_sys::bms_is_member(number as i32, found))).collect::<Vec<bool>>()
         };
         // SAFETY: the partition description has so many.
         let relation = |number: usize| unsafe { *described.oids.add(number) };
@@ -129,5 +127,7 @@ unsafe fn in_columns_of(map: *mut pg_sys::AttrMap, conditions: *mut pg_sys::List
     }
     let mut whole_row = false;
     // SAFETY: the caller's promise. The server works on a copy.
-    unsafe { pg_sys::map_variable_attnos(conditions.cast(), 1, 0, map, pg_sys::InvalidOid, &raw mut whole_row).cast() }
+    unsafe {
+        kept!(pg_sys::map_variable_attnos(conditions.cast(), 1, 0, map, pg_sys::InvalidOid, &raw mut whole_row)).cast()
+    }
 }

@@ -6,6 +6,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::origins;
 use super::walks::{asks_for_time, depends_on_rows, has_placeholder};
 use crate::pg::lists::nodes;
+use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::{are_equal, copy, list_of, replaced};
 use crate::query::failures::expression_may_fail;
@@ -134,8 +135,8 @@ impl Hoisting {
         unsafe {
             let known = self.columns.iter().position(|target| are_equal((**target).expr.cast(), expression));
             let place = known.unwrap_or_else(|| {
-                let name = pg_sys::pstrdup(c"value".as_ptr());
-                self.columns.push(pg_sys::makeTargetEntry(copy(expression).cast(), 0, name, false));
+                let name = kept!(pg_sys::pstrdup(c"value".as_ptr()));
+                self.columns.push(kept!(pg_sys::makeTargetEntry(copy(expression).cast(), 0, name, false)));
                 self.columns.len() - 1
             });
             column(place + 1, expression)
@@ -150,8 +151,8 @@ impl Hoisting {
 unsafe fn column(number: usize, expression: *mut pg_sys::Node) -> *mut pg_sys::Node {
     // SAFETY: the caller's promise; a new node.
     unsafe {
-        let (type_oid, modifier) = (pg_sys::exprType(expression), pg_sys::exprTypmod(expression));
-        let collation = pg_sys::exprCollation(expression);
-        pg_sys::makeVar(pg_sys::OUTER_VAR as _, number as i16, type_oid, modifier, collation, 0).cast()
+        let (type_oid, modifier) = (server::exprType(expression), server::exprTypmod(expression));
+        let collation = server::exprCollation(expression);
+        kept!(pg_sys::makeVar(pg_sys::OUTER_VAR as _, number as i16, type_oid, modifier, collation, 0)).cast()
     }
 }

@@ -96,7 +96,7 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>, params: pg_sys::ParamListInfo)
         let columns = hoisting.finish(junk);
         let is_wrong = columns.is_null()
             || (*columns).length > pg_sys::MaxTupleAttributeNumber as i32
-            || pg_sys::contain_volatile_functions(projection.cast());
+            || kept!(pg_sys::contain_volatile_functions(projection.cast()));
         (*part).targetList = columns;
         (!is_wrong).then_some(ShownClock { part, projection, computes_more })
     }

@@ -7,7 +7,6 @@ use std::ffi::{CStr, c_void};
 use pgrx::pg_sys::{self, RTEKind};
 
 use crate::pg::compat::{self, tree::walkers};
-use crate::pg::error_passing::direct;
 use crate::pg::lists::{node_at, nodes};
 use crate::pg::tree::{Tree, match_node};
 use crate::query::failures::expression_may_fail;

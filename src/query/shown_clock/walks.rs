@@ -5,7 +5,6 @@ use std::ffi::c_void;
 use pgrx::pg_sys::{self, NodeTag};
 
 use crate::pg::compat::tree::walkers;
-use crate::pg::error_passing::direct;
 use crate::pg::tree::{Tree, match_node};
 use crate::query::clock;
 use crate::query::node_table::{OF_ROWS, in_query};

@@ -8,6 +8,7 @@ use pgrx::pg_sys;
 use crate::pg::built_in_functions::is_called_by_number;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::{FIRST_UNPINNED_OID, INTERNAL_LANGUAGE, SQL_LANGUAGE};
+use crate::pg::server;
 use crate::pg::tree::{Tree, child, match_node};
 
 /// The text of each function that initdb makes from one, and that is accepted: where the arguments may be of any type, there is no tree.
@@ -67,7 +68,7 @@ fn of_body(function: pg_sys::Oid, row: &CatalogRow) -> Option<Definition> {
     };
     // SAFETY: what the server has written for a body; of several statements it is a list.
     unsafe {
-        let body: *mut pg_sys::Node = pg_sys::stringToNode(text.as_ptr()).cast();
+        let body: *mut pg_sys::Node = kept!(pg_sys::stringToNode(text.as_ptr())).cast();
         if body.is_null() || (*body).type_ != pg_sys::NodeTag::T_Query {
             return None;
         }
@@ -87,7 +88,7 @@ pub fn unseen_casts(node: Tree<'_, pg_sys::Node>) -> Vec<pg_sys::Oid> {
         OpExpr(call) => {
             // A tree that was read leaves the function open.
             // SAFETY: reads a catalog about an operator of the tree.
-            (unsafe { pg_sys::get_opcode(call.opno) }, child!(call.args))
+            (unsafe { kept!(pg_sys::get_opcode(call.opno)) }, child!(call.args))
         },
         _ => return Vec::new(),
     };
@@ -96,7 +97,7 @@ pub fn unseen_casts(node: Tree<'_, pg_sys::Node>) -> Vec<pg_sys::Oid> {
     }
     let arguments = arguments.into_iter().flat_map(Tree::items).flatten();
     // SAFETY: an expression of the tree, and a read of a catalog about its type.
-    let types = arguments.map(|argument| unsafe { pg_sys::getBaseType(pg_sys::exprType(argument.as_ptr())) });
+    let types = arguments.map(|argument| unsafe { kept!(pg_sys::getBaseType(server::exprType(argument.as_ptr()))) });
     types.filter_map(cast_to_text).collect()
 }
 
@@ -112,14 +113,14 @@ fn of_aggregate(function: pg_sys::Oid) -> Option<Definition> {
     let mut functions: Vec<pg_sys::Oid> = PARTS.filter_map(|part| row.oid(part)).collect();
     if let Some(operator) = row.oid(SORT_OPERATOR) {
         // SAFETY: reads a catalog; InvalidOid for what is no operator.
-        functions.push(unsafe { pg_sys::get_opcode(operator) });
+        functions.push(unsafe { kept!(pg_sys::get_opcode(operator)) });
     }
     for (state, first) in STATES {
         let Some(state) = row.oid(state) else { continue };
         if !row.is_null(first) {
             // Of an array, its elements are read.
             // SAFETY: reads a catalog about a type that the aggregate names.
-            let element = unsafe { pg_sys::get_element_type(state) };
+            let element = unsafe { kept!(pg_sys::get_element_type(state)) };
             functions.push(reader_of(if element == pg_sys::InvalidOid { state } else { element }));
         }
     }
@@ -130,7 +131,7 @@ fn of_aggregate(function: pg_sys::Oid) -> Option<Definition> {
 pub fn reader_of(type_oid: pg_sys::Oid) -> pg_sys::Oid {
     let (mut reads, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
     // SAFETY: reads a catalog about a type that a tree or an aggregate names, so it exists.
-    unsafe { pg_sys::getTypeInputInfo(type_oid, &raw mut reads, &raw mut parameter) };
+    unsafe { kept!(pg_sys::getTypeInputInfo(type_oid, &raw mut reads, &raw mut parameter)) };
     reads
 }
 
@@ -142,7 +143,7 @@ pub fn of_missing_arguments(function: pg_sys::Oid, given: usize) -> Option<Defin
     }
     let text = row.text(column(pg_sys::Anum_pg_proc_proargdefaults))?;
     // SAFETY: the server reads a valid tree from the text, or raises. What it has written for defaults is a list of expressions.
-    let defaults = unsafe { Tree::<pg_sys::Node>::enter(pg_sys::stringToNode(text.as_ptr()).cast()) }?;
+    let defaults = unsafe { Tree::<pg_sys::Node>::enter(kept!(pg_sys::stringToNode(text.as_ptr())).cast()) }?;
     let trees = defaults.as_a::<pg_sys::List>()?.items().flatten().map(Tree::as_ptr).collect();
     Some(Definition { trees, ..Definition::default() })
 }

@@ -38,7 +38,7 @@ pub fn check(oid: pg_sys::Oid) -> FunctionVerdict {
         return FunctionVerdict::Unsound(Reason::UserDefinedFunction);
     }
     // SAFETY: reads a catalog; the function is named by the query, so it exists.
-    let volatility = unsafe { pg_sys::func_volatile(oid) } as u8;
+    let volatility = unsafe { kept!(pg_sys::func_volatile(oid)) } as u8;
     let immutable = volatility == pg_sys::PROVOLATILE_IMMUTABLE;
     if has(oid, JSON_THOUGH_IMMUTABLE) {
         return FunctionVerdict::ConvertsToJson;
@@ -69,11 +69,11 @@ pub fn check(oid: pg_sys::Oid) -> FunctionVerdict {
 /// Is the function marked STABLE, so that the planner computes it for no plan that is kept?
 pub fn is_stable(oid: pg_sys::Oid) -> bool {
     // SAFETY: reads a catalog; the function is named by the query, so it exists.
-    (unsafe { pg_sys::func_volatile(oid) }) as u8 == pg_sys::PROVOLATILE_STABLE
+    (unsafe { kept!(pg_sys::func_volatile(oid)) }) as u8 == pg_sys::PROVOLATILE_STABLE
 }
 
 /// Is the function marked IMMUTABLE?
 pub fn is_immutable(oid: pg_sys::Oid) -> bool {
     // SAFETY: reads a catalog about a function that a tree names.
-    unsafe { pg_sys::func_volatile(oid) as u8 == pg_sys::PROVOLATILE_IMMUTABLE }
+    unsafe { kept!(pg_sys::func_volatile(oid)) as u8 == pg_sys::PROVOLATILE_IMMUTABLE }
 }

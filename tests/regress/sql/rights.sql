@@ -10,9 +10,8 @@ INSERT INTO for_public VALUES
     ('etag(text)', 'checked'), ('etag(text,"any")', 'checked'), ('version(regclass[])', 'checked'), ('why(text)', 'checked'),
     ('schema(text,jsonb)', 'checked'), ('query(text)', 'checked'), ('query(text,"any")', 'checked'), ('"fetch"(text,jsonb)', 'checked'),
     ('messages(text,jsonb)', 'checked'), ('set_policy(regclass,text)', 'owner'), ('policy(regclass)', 'label'),
-    ('entries_data()', 'own'), ('relations_data()', 'own'), ('statement_counts_data()', 'own'), ('statements_dropped()', 'sums'),
-    ('stats_data()', 'sums'), ('fragments_data()', 'sums'), ('waits_data()', 'sums'), ('standby_state()', 'sums'),
-    ('bypass_reasons_data()', 'sums');
+    ('entries_data()', 'own'), ('relations_data()', 'own'), ('statement_counts_data()', 'own'),
+    ('stats_data()', 'sums'), ('bypass_reasons_data()', 'sums');
 CREATE TEMPORARY VIEW objects AS
 SELECT classid, objid FROM pg_depend
 WHERE deptype = 'e' AND refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_arrow_cache');
@@ -52,9 +51,8 @@ INSERT INTO calls VALUES
     ('query(text,"any")', $$query('SELECT hidden FROM secret WHERE id = $1', 1)$$), ('"fetch"(text,jsonb)', $$fetch('SELECT hidden FROM secret')$$),
     ('messages(text,jsonb)', $$messages('SELECT hidden FROM secret')$$),
     ('advise()', 'advise()'), ('entries_data()', 'entries_data()'), ('relations_data()', 'relations_data()'),
-    ('statement_counts_data()', 'statement_counts_data()'), ('statements_dropped()', 'statements_dropped()'),
-    ('stats_data()', 'stats_data()'), ('fragments_data()', 'fragments_data()'),
-    ('waits_data()', 'waits_data()'), ('standby_state()', 'standby_state()'), ('bypass_reasons_data()', 'bypass_reasons_data()');
+    ('statement_counts_data()', 'statement_counts_data()'),
+    ('stats_data()', 'stats_data()'), ('bypass_reasons_data()', 'bypass_reasons_data()');
 SELECT coalesce(f.function, c.function) AS not_called FROM functions AS f FULL JOIN calls AS c USING (function) WHERE f.oid IS NULL OR c.call IS NULL;
 CREATE TEMPORARY TABLE outcomes (function text, outcome text);
 GRANT SELECT ON calls TO regress_cache_nobody;

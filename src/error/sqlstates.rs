@@ -1,9 +1,6 @@
 //! ERRORs of the server, told apart by their SQLSTATEs.
 
-use std::panic::AssertUnwindSafe;
-
-use pgrx::pg_sys::panic::CaughtError;
-use pgrx::{PgSqlErrorCode, PgTryBuilder};
+use pgrx::PgSqlErrorCode;
 
 /// Does an ERROR with this code mean that a prepared transaction was not ended? There is none of that name, or it
 /// belongs to another role or another database, another session is ending it at the moment, or the statement was given
@@ -41,25 +38,7 @@ pub fn is_about_memory(code: i32) -> bool {
     code == PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32
 }
 
-/// Runs code that allocates; `None` instead of an ERROR when there is no memory for it.
-pub fn none_if_out_of_memory<T>(code: impl FnOnce() -> T + std::panic::UnwindSafe) -> Option<T> {
-    PgTryBuilder::new(|| Some(code())).catch_when(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, |_| None).execute()
-}
-
-/// An ERROR that was caught.
-pub enum Raised {
-    /// The statement was cancelled, or ran out of time. To be raised again.
-    Cancel(Box<CaughtError>),
-    /// Something else.
-    Failure,
-}
-
-/// Runs code, and catches what it raises. What the server has opened and locked by then stays so: see
-/// `pg::subtransaction`.
-pub fn caught<R>(code: impl FnOnce() -> R) -> Result<R, Raised> {
-    let code = AssertUnwindSafe(code);
-    PgTryBuilder::new(AssertUnwindSafe(move || Ok(code())))
-        .catch_when(PgSqlErrorCode::ERRCODE_QUERY_CANCELED, |error| Err(Raised::Cancel(Box::new(error))))
-        .catch_others(|_| Err(Raised::Failure))
-        .execute()
+/// Does an ERROR with this code say that the statement was cancelled, or ran out of time?
+pub fn is_cancel(code: i32) -> bool {
+    code == PgSqlErrorCode::ERRCODE_QUERY_CANCELED as i32
 }
