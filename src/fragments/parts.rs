@@ -23,7 +23,7 @@ use crate::pg::row_type::RowType;
 use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::list_of_oids;
-use crate::query::decomposition::{AskedPart, Values};
+use crate::query::decomposition::{AskedPart, Values, present};
 use crate::query::hashes::EnvironmentHash;
 use crate::query::partitions::{Leaf, leaves};
 use crate::query::plan_marker;
@@ -470,7 +470,7 @@ fn asked_now(
     let Recipe { part, leaves: planned, conditions, .. } = recipe;
     let asked = part.asked(params, Values::Present).ok()?;
     // SAFETY: the bounds were taken from the query, and the conditions from the planner.
-    let found = unsafe { leaves(part.relation, asked.bounds(), *conditions) }.ok()?;
+    let found = unsafe { leaves(part.relation, asked.bounds(), present(*conditions, params)) }.ok()?;
     // They come in the order in which they were planned.
     let mut found = found.leaves.into_iter().peekable();
     let leaves = planned.iter().map(|part| found.next_if(|leaf| leaf.relation == part.relation)).collect();

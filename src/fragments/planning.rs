@@ -12,7 +12,7 @@ use super::tuples::columns_of;
 use super::{called_functions, part_plan, path, planner_conditions};
 use crate::invalidation::own_writes;
 use crate::lookup::parts::{self, MadeUnder, may_have_parts};
-use crate::lookup::{Call, Eligible, definition_versions, may_lack_execute, portal, timing};
+use crate::lookup::{self, Call, Eligible, definition_versions, may_lack_execute, portal, timing};
 use crate::pg::inheritance;
 use crate::pg::lists::{nodes, oids};
 use crate::pg::tree::Tree;
@@ -68,6 +68,10 @@ pub fn combine_for(call: &Call<'_>, eligible: &Eligible, whole: &Call<'_>) -> Op
         return None;
     }
     let traits = eligible.traits();
+    // A plan that only gives way to the answer need not be combined, which takes longer.
+    if runs_once(call) && lookup::is_answered(&shmem::store()?, call, traits) {
+        return None;
+    }
     // Between a Bind and its Execute settings may change. Then the parts are computed that depend on them.
     let depends_on_start = call.has_values() && (traits.reads_session || traits.clocks != 0);
     let known = Known {

@@ -62,7 +62,7 @@ pub use execute_rights::may_lack as may_lack_execute;
 pub use find::{Lateness, find};
 pub use held_claims::Lead;
 pub use outcome::{Found, Guarantees, Miss, Missed};
-pub use placeholder::{Pending, Placeholder, pending, serve_pending, still_stands};
+pub use placeholder::{Pending, Placeholder, is_answered, pending, serve_pending, still_stands};
 pub use planning::{Planning, before_planning, concerns, may_be_kept};
 pub use question::Question;
 pub use row_bounds::{Effort, RowBounds};

@@ -17,14 +17,15 @@ use super::call::Call;
 use super::outcome::note_hit;
 use super::row_bounds::{Effort, RowBounds};
 use super::rules::{self, Stored};
+use super::verdict::meaning;
 use super::{kept_templates, portal, price, quick_statements, single_flight, staleness};
 use crate::pg::memory_context::{copy_to_current, room_for};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
-use crate::query::clock::{Clock, ClockTrees, hash_values};
+use crate::query::clock::{Clock, ClockHash, ClockTrees, hash_values};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FactsHash, FormId};
-use crate::query::identity::Identified;
+use crate::query::identity::{self, Identified, Identity};
 use crate::query::key::{self, Asked, HashedText, Keyed};
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Versions, environment, plan_marker};
@@ -91,20 +92,7 @@ pub fn make(
     if traits.calls_declared() || often_gives_way(call) {
         return None;
     }
-    let Identified { form, tree, clock } = identified;
-    let terms = StatementTerms::of(call.own_text()).ok()?;
-    let text = HashedText::of(call.own_text(), store.seed()).ok()?;
-    let environment = environment::hash(store.seed(), &[]).ok()?;
-    let asked = Asked { tree, plan_made_otherwise: None, environment };
-    // What the planner is given for a Bind is read at its Execute.
-    let trees = clock;
-    let planning = if trees.is_none() { None } else { rules::snapshot_of_planning(store) };
-    let bounds = planning.as_ref().map(|(data, view)| RowBounds::new(store, data, view, Effort::Look));
-    // The server has locked all relations that the query names.
-    let sight = bounds.as_ref().map(|bounds| bounds.sight(None));
-    let clock = Clock { trees, params: call.params(), one_message: !call.has_values(), sight };
-    let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed()).ok()?;
-    let form = form.id();
+    let Sought { terms, text, trees, key, times, form } = Sought::of(store, call, identified)?;
     let (facts, cost) = promising_answer(store, key, form, terms)?;
     let template = kept_templates::find(form, versions, facts)?;
     // What a portal then holds open, only starting its own plan can tell.
@@ -121,6 +109,46 @@ pub fn make(
     let plan = template.placeholder(call.query(), place, cost)?;
     let indexes = if call.has_values() { template.open_relations().indexes } else { std::ptr::null_mut() };
     Some(Placeholder { plan, locks: template.descendants(), indexes })
+}
+
+/// Returns true if the answer to a one-shot query seems to be stored: then its plan is not run.
+pub fn is_answered(store: &SharedStore, call: &Call<'_>, traits: &QueryTraits) -> bool {
+    if often_gives_way(call) {
+        return false;
+    }
+    let identified = identity::of(call.query(), store.seed()).and_then(Identity::into_identified);
+    let sought = identified.ok().and_then(|identified| Sought::of(store, call, meaning(identified, traits)));
+    sought.is_some_and(|Sought { key, terms, .. }| answer(store, key, terms).is_ok())
+}
+
+/// The answer that a query asks for.
+struct Sought {
+    terms: StatementTerms,
+    text: HashedText,
+    trees: ClockTrees,
+    key: CacheKey,
+    times: ClockHash,
+    form: FormId,
+}
+
+impl Sought {
+    /// That of a one-shot query; `None` if its key cannot be told before it is planned.
+    fn of(store: &SharedStore, call: &Call<'_>, identified: Identified) -> Option<Self> {
+        let Identified { form, tree, clock } = identified;
+        let terms = StatementTerms::of(call.own_text()).ok()?;
+        let text = HashedText::of(call.own_text(), store.seed()).ok()?;
+        let environment = environment::hash(store.seed(), &[]).ok()?;
+        let asked = Asked { tree, plan_made_otherwise: None, environment };
+        // What the planner is given for a Bind is read at its Execute.
+        let trees = clock;
+        let planning = if trees.is_none() { None } else { rules::snapshot_of_planning(store) };
+        let bounds = planning.as_ref().map(|(data, view)| RowBounds::new(store, data, view, Effort::Look));
+        // The server has locked all relations that the query names.
+        let sight = bounds.as_ref().map(|bounds| bounds.sight(None));
+        let clock = Clock { trees, params: call.params(), one_message: !call.has_values(), sight };
+        let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed()).ok()?;
+        Some(Self { terms, text, trees, key, times, form: form.id() })
+    }
 }
 
 /// Is it likely that the answer will not do when the plan starts? The query is planned then, beside locks that planning would not have taken yet. In
@@ -140,18 +168,24 @@ fn promising_answer(
     form: FormId,
     terms: StatementTerms,
 ) -> Option<(FactsHash, f64)> {
-    let promising = || {
-        let pin = store.lookup(key).ok_or(false)?;
-        let view = store.view(&pin);
-        let computed = (FactsHash(view.facts()), view.plan_cost());
-        let is_promising = rules::is_promising(store, &pin, terms);
-        let is_outdated = !is_promising && !store.is_current(&pin);
-        store.unpin(pin);
-        if is_promising { Ok(computed) } else { Err(is_outdated) }
-    };
+    let promising = || answer(store, key, terms);
     // Who may be given the outdated answer does not wait.
     let waits = || staleness::bound(terms).is_none() && single_flight::wait_before_planning(store, key, form);
     promising().or_else(|is_outdated| if is_outdated && waits() { promising() } else { Err(false) }).ok()
+}
+
+/// As `promising_answer`, without waiting.
+///
+/// # Errors
+/// There is none; true if it is outdated.
+fn answer(store: &SharedStore, key: CacheKey, terms: StatementTerms) -> Result<(FactsHash, f64), bool> {
+    let pin = store.lookup(key).ok_or(false)?;
+    let view = store.view(&pin);
+    let computed = (FactsHash(view.facts()), view.plan_cost());
+    let is_promising = rules::is_promising(store, &pin, terms);
+    let is_outdated = !is_promising && !store.is_current(&pin);
+    store.unpin(pin);
+    if is_promising { Ok(computed) } else { Err(is_outdated) }
 }
 
 /// Is the answer still there that a placeholder stands for, and are the definitions those that it was made under? Asked before the snapshot is taken, so that

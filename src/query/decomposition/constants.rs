@@ -11,10 +11,11 @@ use crate::pg::error_passing::{keeping, unless};
 use crate::pg::object_ids::{DATETIME_FAMILY_OID, INTEGER_FAMILY_OID};
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, match_node};
-use crate::pg::tree_making::{call, copy};
+use crate::pg::tree_making::{call, copy, replaced};
 use crate::query::clock::constant_now;
 use crate::query::function_table::has;
 use crate::query::function_table::properties::CONSTANT_ARITHMETIC;
+use crate::query::parameters::as_constant;
 
 /// Casts to timestamptz.
 const DATE_TO_TIMESTAMPTZ: u32 = 1174;
@@ -45,14 +46,15 @@ pub(super) fn operand_of(expression: Tree<'_, pg_sys::Node>, values: Values) -> 
 /// Returns true if an expression is made of constants, by functions on the list, and, if they are known `later`, of
 /// parameters and of the time.
 fn is_computed(expression: Tree<'_, pg_sys::Node>, later: bool) -> bool {
-    let is_listed = |function, arguments: Option<Tree<'_, pg_sys::List>>| {
-        let mut arguments = arguments.into_iter().flat_map(Tree::items);
-        has(function, CONSTANT_ARITHMETIC) && arguments.all(|one| one.is_some_and(|one| is_computed(one, later)))
+    let are_computed = |list: Option<Tree<'_, pg_sys::List>>| {
+        list.into_iter().flat_map(Tree::items).all(|one| one.is_some_and(|one| is_computed(one, later)))
     };
+    let is_listed = |function, arguments| has(function, CONSTANT_ARITHMETIC) && are_computed(arguments);
     let is_made_so = match_node! { expression;
         Const(_constant) => true,
         Param(param) => later && param.paramkind == pg_sys::ParamKind::PARAM_EXTERN,
         RelabelType(relabelled) => child!(relabelled.arg).is_some_and(|below| is_computed(below.as_node(), later)),
+        ArrayExpr(array) => are_computed(child!(array.elements)),
         FuncExpr(call) => is_listed(call.funcid, child!(call.args)),
         // SAFETY: reads a catalog about an operator of the query.
         OpExpr(call) => is_listed(unsafe { kept!(pg_sys::get_opcode(call.opno)) }, child!(call.args)),
@@ -80,6 +82,26 @@ fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const>
         let (mut length, mut by_value) = (0i16, false);
         kept!(pg_sys::get_typlenbyval(type_oid, &raw mut length, &raw mut by_value));
         (!is_null).then(|| kept!(pg_sys::makeConst(type_oid, -1, collation, length.into(), value, false, by_value)))
+    }
+}
+
+/// Conditions with the present values of what is computed of constants in them: a list, as the planner's pruning can use
+/// it. `params` are the values of parameters.
+///
+/// # Safety
+/// A list of conditions that the planner has asked of a table of a valid query; null for none.
+pub unsafe fn present(
+    conditions: *mut pg_sys::List,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+) -> *mut pg_sys::List {
+    // SAFETY: the caller's promise. Copies are changed.
+    unsafe {
+        let known = replaced(conditions.cast(), &mut |node, _depth| as_constant(node.as_a::<pg_sys::Param>()?, params));
+        replaced(known, &mut |node, _depth| {
+            let is_operand = node.tag() != pg_sys::NodeTag::T_Const && is_computed(node, true);
+            if is_operand { constant_of(node).map(|constant| constant.cast()) } else { None }
+        })
+        .cast()
     }
 }
 

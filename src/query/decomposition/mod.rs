@@ -34,7 +34,7 @@ use pgrx::pg_sys;
 
 use columns::Columns;
 use combine::Combined;
-pub use constants::Values;
+pub use constants::{Values, present};
 pub use obstacle::Obstacle;
 pub use part::{AskedPart, Part};
 use site::Site;

@@ -3,6 +3,7 @@
 import pytest
 
 from support.fragment_world import parts_of
+from support.placeholders import SHOW_PLANS
 
 FORCED = "-c pg_arrow_cache.debug_force_fragments=on"
 
@@ -91,3 +92,48 @@ def test_a_rescan_gives_the_same_rows(connect, world):
     again = reader.rows(query)
     reader.execute("SET pg_arrow_cache.enabled = off")
     assert ours == again == reader.rows(query)
+
+
+@pytest.mark.parametrize("types, condition, values", [
+    ("int, int", "at IN ($1, $2, $1, $2, $1, $2, $1, $2, $1, $2)", "1, 12"),
+    ("int", "(at = $1 OR at = 12 OR at = $1 OR at = 12 OR at = $1)", "1"),
+    ("int8", "(at = $1::int OR at = 12 OR at = $1::int OR at = 12)", "1"),
+])
+def test_a_kept_plan_reads_no_leaf_that_its_values_exclude(connect, world, types, condition, values):
+    """The server leaves these leaves out when it starts its plan. So an error in their rows has no cause in the statement."""
+    world.execute("UPDATE p SET x = 0 WHERE at >= 30")
+    reader = connect(FORCED, prepare_threshold=None)
+    plain = connect("-c pg_arrow_cache.enabled=off", prepare_threshold=None)
+    before = world.rows("SELECT fragments_computed FROM arrow_cache.stats")[0][0]
+    for session in (reader, plain):
+        session.execute("SET plan_cache_mode = force_generic_plan")
+        # Asked before the others in each row, since an array of many values costs more.
+        session.execute(f"PREPARE q ({types}) AS SELECT count(*) FROM p WHERE 1 / x >= 0 AND {condition}")
+    assert reader.rows(f"EXECUTE q ({values})") == plain.rows(f"EXECUTE q ({values})")
+    assert world.rows("SELECT fragments_computed FROM arrow_cache.stats")[0][0] - before == 2
+
+
+def test_what_is_answered_is_not_combined(connect, world):
+    """Planning the parts takes longer, and none of them is run."""
+    query = "SELECT count(*), sum(x) FROM p WHERE x > 3"
+    connect("-c pg_arrow_cache.enable_fragments=off", prepare_threshold=None).rows(query)
+    reader, plans = connect(FORCED, prepare_threshold=None), []
+    reader.add_notice_handler(lambda notice: plans.append(notice.message_detail) if notice.message_primary == "plan:" else None)
+    reader.execute(SHOW_PLANS)
+    plans.clear()
+    reader.rows(query)
+    assert ["ArrowCacheFragments" in plan for plan in plans] == [False]
+    assert reader.status() == "HIT"
+
+
+def test_what_takes_much_longer_is_combined_once(connect, world):
+    """Planning a join for each leaf takes longer than running it."""
+    names = [f"d{number}" for number in range(9)]
+    for name in names:
+        world.execute(f"CREATE TABLE {name} AS SELECT g AS id, g % 10 AS next FROM generate_series(0, 9) g; ANALYZE {name}")
+    joined = " ".join(f"JOIN {name} ON {name}.id = {before}.next" for before, name in zip(names, names[1:]))
+    reader = connect("-c pg_arrow_cache.fragment_min_time=0 -c join_collapse_limit=1", prepare_threshold=None)
+    before = world.rows("SELECT fragment_runs FROM arrow_cache.stats")[0][0]
+    for number in range(12):
+        reader.rows(f"SELECT count(*) FROM p JOIN d0 ON d0.id = p.x % 10 {joined} WHERE p.x = {number}")
+    assert world.rows("SELECT fragment_runs FROM arrow_cache.stats")[0][0] - before == 1
