@@ -14,8 +14,6 @@ use crate::{settings, shmem};
 /// Combined runs after which it shows, since the first of them have to store the parts, whether they are quicker than
 /// plain ones.
 const RUNS_TO_LEARN: u32 = 8;
-/// Combined runs that take so many times as long as plain ones show it at once.
-const TOO_SLOW: u32 = 4;
 /// If they are not, one in so many executions is combined nevertheless, the fewer the slower it is: more parts may be
 /// stored by then.
 const TRY_EVERY: u32 = 16;
@@ -52,8 +50,7 @@ pub fn worth(form: FormId, is_kept: bool) -> Worth {
     // How many times as long as a plain one a combined run takes: planning all parts may take much longer than a run.
     let times =
         combined_micros.checked_div(plain_micros).and_then(|times| u32::try_from(times).ok()).unwrap_or(u32::MAX);
-    let is_learned = combined_runs >= RUNS_TO_LEARN || times >= TOO_SLOW;
-    let has_paid = combined_micros <= plain_micros || !is_learned;
+    let has_paid = combined_micros <= plain_micros || combined_runs < RUNS_TO_LEARN;
     let is_tried = || !is_kept && executions.is_multiple_of(TRY_EVERY.saturating_mul(times.max(1)));
     let is_worth = is_slow && (has_paid || is_tried());
     if is_worth { Worth::Combined } else { Worth::Plain }

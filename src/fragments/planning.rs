@@ -3,6 +3,8 @@
 //! that is run once, and at once, needs none for a part that is stored now: if that is gone when the plan starts, the
 //! client's query is planned after all (`unplanned`). Keeps nothing.
 
+use std::time::Instant;
+
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::admission::{self, Worth};
@@ -80,7 +82,12 @@ pub fn combine_for(call: &Call<'_>, eligible: &Eligible, whole: &Call<'_>) -> Op
         runs_once: runs_once(call) && !depends_on_start,
         kept_form: is_kept(call).then(|| eligible.form()),
     };
-    combination(call, whole, known)
+    let started = Instant::now();
+    let found = combination(call, whole, known)?;
+    if known.runs_once && !session::explaining() {
+        timing::note_planned_parts(eligible.form(), started.elapsed());
+    }
+    Some(found)
 }
 
 /// As `combine`, for a query that was refused because it asks for the time: its answer moves, but its parts may not.

@@ -1,7 +1,8 @@
 //! How long statements take that nobody captures: those that are too quick to be looked up, and those that are bypassed
-//! because they ask for the time but may be combined of parts. Keeps nothing itself; `session` knows the statement
-//! under way.
+//! because they ask for the time but may be combined of parts. `session` knows the statement under way; kept here is how
+//! long the parts took to plan of a statement that was planned for one execution, until that has ended.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use arrow_cache_core::Counter;
@@ -9,6 +10,7 @@ use arrow_cache_core::Counter;
 use super::fingerprint::Fingerprint;
 use super::quick_statements;
 use crate::pg::backend;
+use crate::pg::backend_local::Local;
 use crate::query::hashes::FormId;
 use crate::session::{self, Purpose, Timed};
 use crate::{settings, shmem};
@@ -17,6 +19,18 @@ use crate::{settings, shmem};
 /// begins with their run: they take long to plan, whatever they ask. That of others begins with their message, which
 /// costs no look at the clock, and is rather too long than too short: then the next one like it is looked up.
 const FIRST_STATEMENTS: u64 = 64;
+
+/// The form whose parts were planned last, and the microseconds that this took; `None` once its run was noted.
+static PLANNED_PARTS: Local<Cell<Option<(FormId, u64)>>> = Local::new(Cell::new(None));
+
+/// Notes how long it took to plan the parts of a statement that is executed next, and once. If nobody has noted the run
+/// of the one before, since it was bypassed, that counts with its planning alone.
+pub fn note_planned_parts(form: FormId, took: Duration) {
+    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    if let (Some((form, micros)), Some(store)) = (PLANNED_PARTS.replace(Some((form, micros))), shmem::store()) {
+        store.note_run(form.0, micros, true);
+    }
+}
 
 /// Has the run of the statement that starts now timed, for others with its fingerprint. Nothing else is done with it.
 pub fn time_run(fingerprint: Option<Fingerprint>) {
@@ -59,11 +73,13 @@ fn note(Timed { alike, purpose, began }: Timed) {
     }
 }
 
-/// Notes for all sessions how long a query of this form has taken that was executed to its end, and counts the time
-/// that parts have saved.
-pub fn note_form(form: FormId, micros: u64, combined: bool) {
+/// Notes for all sessions how long a query of this form has taken that was executed to its end, with planning its parts,
+/// and counts the time that parts have saved.
+pub fn note_form(form: FormId, mut micros: u64, combined: bool) {
     let Some(store) = shmem::store() else { return };
     if combined {
+        let planned = PLANNED_PARTS.take().filter(|(planned, _)| *planned == form);
+        micros = micros.saturating_add(planned.map_or(0, |(_, micros)| micros));
         let saved = store.speed(form.0).plain_micros.saturating_sub(micros);
         store.counters().add(store.stripe(), Counter::FragmentTimeSavedMicros, saved);
     }
