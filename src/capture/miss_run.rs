@@ -114,6 +114,14 @@ impl MissRun {
         self.give_up(Reason::IncompleteRead);
     }
 
+    /// An error has ended the query, in a run or after one: so quick a run needs no lookup, whether it fails or not. Called while the server
+    /// recovers from the error.
+    pub fn fail(&self) {
+        if self.is_timed && !matches!(self.stage, Stage::Done) {
+            outcome::remember_part(&self.miss, self.elapsed + self.run_started.elapsed());
+        }
+    }
+
     /// Do the rows of a run follow those that earlier runs have given? `before` are the rows before them, if their portal tells.
     pub fn goes_on_with(&self, before: Option<u64>) -> bool {
         before.map_or(!self.scrolls, |before| before == self.rows)

@@ -87,10 +87,12 @@ fn take_address(query: usize) -> Option<Running> {
     Rc::into_inner(shared).map(RefCell::into_inner)
 }
 
-/// The query's context goes away, after an error or long after `take`. This runs in the middle of error recovery: it frees Rust memory
-/// and touches atomics, and does nothing else.
+/// The query's context goes away, after an error or long after `take`. This runs in the middle of error recovery: it frees Rust memory,
+/// touches atomics and what this backend remembers, and does nothing else.
 unsafe extern "C-unwind" fn context_gone(registration: *mut c_void) {
     // SAFETY: registered with the address of the registration, which the context still contains.
     let query = unsafe { (*registration.cast::<Registration>()).query };
-    drop(take_address(query));
+    if let Some(Running::Miss(run)) = take_address(query) {
+        run.fail();
+    }
 }

@@ -8,7 +8,7 @@
 //!   `edge`, the outermost of them, raises the ERROR again, as PG_CATCH and PG_RE_THROW do in C.
 //!
 //! An ERROR is put aside, and a report of ours is made, in a context of its own that has memory from the start: the ERROR may be that
-//! there is none. State of this backend: that context. No lock.
+//! there is none. State of this backend: that context, and what lies in it. No lock.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -21,17 +21,18 @@ use super::backend_local::Local;
 use super::{attention, server};
 use crate::error::CacheError;
 
-/// The payload of a panic that stands for an ERROR of the server, which lies in the context of errors.
-struct Raised(*mut pg_sys::ErrorData);
-
-// SAFETY: the backend has one thread, so that the pointer never comes to another.
-unsafe impl Send for Raised {}
+/// The payload of a panic that stands for the ERROR of the server that was put aside last. It is empty, so that it takes no memory that a
+/// jump might not give back.
+struct Raised;
 
 /// Bytes that the context has from the start, and keeps.
 const KEPT: usize = 32 * 1024;
 
 /// Where the last ERROR that was put aside, or the report that is being made, lies. Null before `prepare`.
 static CONTEXT: Local<Cell<pg_sys::MemoryContext>> = Local::new(Cell::new(std::ptr::null_mut()));
+
+/// The ERROR that was put aside last.
+static ASIDE: Local<Cell<*mut pg_sys::ErrorData>> = Local::new(Cell::new(std::ptr::null_mut()));
 
 /// Makes the context, before anything else is done. The postmaster's children inherit it.
 pub fn prepare() {
@@ -111,9 +112,9 @@ pub fn caught<R>(code: impl FnOnce() -> R) -> Result<R, Payload> {
 
 /// The SQLSTATE of the ERROR that unwinds our frames; 0 for any other panic.
 pub fn code_of(payload: &(dyn Any + Send)) -> i32 {
-    if let Some(Raised(error)) = payload.downcast_ref() {
+    if payload.is::<Raised>() {
         // SAFETY: it was put aside, and none was since.
-        return unsafe { (**error).sqlerrcode };
+        return unsafe { (*ASIDE.get()).sqlerrcode };
     }
     let report = payload.downcast_ref::<ErrorReportWithLevel>();
     report.map_or(0, |report| report.sql_error_code() as i32)
@@ -167,7 +168,10 @@ unsafe fn put_aside() -> ! {
         pg_sys::CurrentMemoryContext = before;
         direct!(pg_sys::FlushErrorState());
         match copied {
-            Ok(error) => resume_unwind(Box::new(Raised(error))),
+            Ok(error) => {
+                ASIDE.set(error);
+                resume_unwind(Box::new(Raised))
+            }
             Err(Present) => CacheError::out_of_memory().raise(),
         }
     }
@@ -192,19 +196,15 @@ pub unsafe fn edge<R>(code: impl FnOnce() -> R) -> R {
 #[cold]
 #[inline(never)]
 unsafe fn raise(payload: Payload) -> ! {
-    // SAFETY: no frame up to PostgreSQL has pending destructors; the box is freed before the jump.
+    // SAFETY: no frame up to PostgreSQL has pending destructors, nor has this one at the jump; the ERROR was put aside, and none was since.
     unsafe {
-        match payload.downcast::<Raised>() {
-            Ok(raised) => {
-                let Raised(error) = *raised;
-                #[expect(ffi_unwind_calls, reason = "the frames it jumps over have no destructors")]
-                server::ReThrowError(error)
-            }
-            Err(other) => {
-                enter();
-                pg_sys::panic::pgrx_extern_c_guard(|| resume_unwind(other))
-            }
+        if payload.is::<Raised>() {
+            drop(payload);
+            #[expect(ffi_unwind_calls, reason = "the frames it jumps over have no destructors")]
+            server::ReThrowError(ASIDE.get())
         }
+        enter();
+        pg_sys::panic::pgrx_extern_c_guard(|| resume_unwind(payload))
     }
 }
 

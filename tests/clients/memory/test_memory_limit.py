@@ -101,6 +101,23 @@ def test_only_out_of_memory(server, way, state):
     assert not re.search("terminated by signal|PANIC", server.log()[logged:])
 
 
+def rss_anon(pid):
+    return int(re.search(r"^RssAnon:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)[1])
+
+
+@pytest.mark.parametrize("failing", ["arrow_cache.query('SELEC')", "arrow_cache.query('SELECT 1 / (a - 1) FROM one')",
+                                     "arrow_cache.fetch('SELECT 1', '{\"nothing\": 1}')"])
+def test_many_errors_take_no_memory(server, failing):
+    often = f"""DO $$ BEGIN FOR i IN 1..20000 LOOP
+        BEGIN PERFORM {failing}; EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$"""
+    with server.connect() as session:
+        session.execute(often)
+        before = rss_anon(session.info.backend_pid)
+        session.execute(often)
+        # A box of eight bytes takes 32 of them.
+        assert rss_anon(session.info.backend_pid) - before < 300, "each error keeps some memory"
+
+
 def vm_size(pid):
     return int(re.search(r"^VmSize:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)[1])
 

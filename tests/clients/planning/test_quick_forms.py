@@ -1,6 +1,7 @@
 """Forms whose queries were always too quick to be stored, or about as quick as they are looked up: however they arrive, they are bypassed. Now and
 then one is looked up anyway, so that an answer that another session has stored is found."""
 
+import psycopg
 import pytest
 
 from support.placeholders import exec_params
@@ -193,3 +194,21 @@ def test_cursors_that_are_not_read_to_their_end_count_as_well(connect):
     counts = [row[0][0] if row else 0 for row in outcomes]
     assert counts[QUICK_RUNS - 1] == counts[0]
     assert counts[-1] == counts[QUICK_RUNS - 1] + 10
+
+
+@pytest.mark.parametrize("in_savepoints", [False, True])
+def test_runs_that_fail_count_as_well(connect, in_savepoints):
+    hasty = connect("-c pg_arrow_cache.min_execution_time=10s", prepare_threshold=None)
+    hasty.execute("CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 200) g")
+    before, counts = counted(connect()) or 0, []
+    for number in range(1, QUICK_RUNS + 10):
+        if in_savepoints:
+            hasty.execute("BEGIN")
+            hasty.execute("SAVEPOINT s")
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            hasty.execute(f"SELECT 1 / (a - {number}) FROM t")
+        if in_savepoints:
+            hasty.execute("ROLLBACK TO s")
+            hasty.execute("COMMIT")
+        counts.append((counted(connect()) or 0) - before)
+    assert counts == [0] * QUICK_RUNS + list(range(1, 10))
