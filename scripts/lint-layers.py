@@ -10,6 +10,8 @@ import re
 import sys
 from pathlib import Path
 
+from kernel import BELOW, part_of
+
 # From the top to the bottom: a room imports only rooms of later rows. Rooms of one row do not import each other.
 SRC_ROOMS = ["lib", "hooks", "copy", "functions", "export", "fragments", "capture", "lookup", "verify", "serve", "report",
              "invalidation", "shmem", "session", "query arrow", "settings", "pg", "error"]
@@ -153,6 +155,15 @@ def check_order(source, modules, breach):
             breach(source, source.line(at), f"order {source.room} {room}", rule)
 
 
+def check_kernel(source, modules, breach):
+    if part_of(source.name) is None:
+        return
+    for path, at in source.imports:
+        name = holder(path, modules).name if path[0] == source.crate else source.name
+        if part_of(name) is None and not name.startswith(tuple(BELOW)) and name != "core/src/lib.rs":
+            breach(source, source.line(at), f"kernel {source.name}", f"the kernel of trust does not import {name}")
+
+
 def check_circles(sources, modules, breach):
     """One breach for each set of files of a room that reach each other."""
     edges = {source: {} for source in sources}
@@ -220,6 +231,7 @@ def main():
         check_lengths(source, breach)
     for source in housed:
         check_order(source, modules, breach)
+        check_kernel(source, modules, breach)
     check_circles(housed, modules, breach)
     for number, line in enumerate((root / "core" / "Cargo.toml").read_text().split("\n"), 1):
         if re.match(r"[^#]*\bpgrx", line):

@@ -24,6 +24,8 @@ CLEAN = {
     "src/arrow/mod.rs": "use arrow_cache_core::Form;\n",
     "src/query/mod.rs": '// crate::arrow\n/* crate::lookup */\nconst TEXT: &str = "crate::serve thread_local! \\" {";\n'
                         "const RAW: &str = r#\"\" crate::hooks::x\"#;\nconst QUOTE: char = '\"';\nfn after<'a>() { crate::pg::compat::f() }\n",
+    "src/query/key.rs": "use crate::pg;\n",
+    "src/query/decomposition.rs": "use crate::pg;\n",
     "src/pg/mod.rs": "pub mod compat;\n",
     "src/pg/compat.rs": '#[cfg(feature = "pg15")]\nunsafe extern "C" {\n    fn f();\n}\n',
     "src/shmem.rs": "use pg_sys::LWLock;\nuse arrow_cache_core::Store;\n",
@@ -73,6 +75,7 @@ PLANTED = {
     "long_file_among_the_tests_of_the_core": ("core/tests/t.rs", "const A: u8 = 1;\n" * 401, 401, "401 lines of code, at most 400"),
     "long_function": ("src/serve/rows.rs", "\n" + LONG, 2, "fn long has 61 lines, at most 60"),
     "long_function_of_the_core": ("core/src/room.rs", "pub struct Room;\n" + LONG, 2, "fn long has 61 lines, at most 60"),
+    "kernel": ("src/query/key.rs", "use super::decomposition;\n", 1, "the kernel of trust does not import src/query/decomposition.rs"),
     "server_in_the_core": ("core/src/room.rs", "pub struct Room;\nuse pgrx::pg_sys;\n", 2, "core knows no PostgreSQL"),
     "server_in_the_manifest": ("core/Cargo.toml", "[dependencies]\npgrx = '1'\n", 2, "core knows no PostgreSQL"),
 }

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""The kernel of trust: the files in which a mistake gives a wrong answer, in reading order. Prints their lines without tests.
+
+    scripts/kernel.py
+
+scripts/lint-layers.py checks that they import only each other and what lies BELOW them, so that nothing that makes answers quick decides on
+whether they are right. docs/architecture/overview.md tells what each part answers.
+"""
+
+import re
+from pathlib import Path
+
+# Title: beginnings of names of files. A file belongs to the first part that names it.
+KERNEL = {
+    "the protocol": ["core/src/versions/"],
+    "the rules": ["src/lookup/rules.rs", "src/lookup/portal.rs", "src/serve/started_under.rs"],
+    "on a standby": ["core/src/replay/", "src/invalidation/replay/"],
+    "what a transaction publishes": ["src/invalidation/", "src/pg/transaction_changes.rs"],
+    "times": ["src/query/clock/", "src/query/scan_of_parts.rs"],
+    "the same question": ["src/query/identity", "src/query/key.rs", "src/query/hashes.rs", "src/query/environment.rs", "src/query/present_settings.rs",
+                          "src/query/parameters.rs", "src/query/statement_text.rs", "src/query/statement_terms.rs", "src/query/known_texts.rs",
+                          "src/query/extras.rs", "src/query/verdict.rs"],
+    "may it be cached": ["src/query/" + name for name in (
+        "eligibility", "function_table", "node_table", "volatility", "types", "relations", "relation_policy", "opened_relations", "planner_input",
+        "trusted_extensions", "constant_texts", "unused_columns", "enclosing", "name_resolution", "withdrawn_functions", "bytewise",
+        "operator_families", "plan_kinds", "repeatability")],
+}
+BELOW = ["src/pg/", "src/error/", "src/settings.rs", "src/session/", "src/shmem.rs", "core/src/atomics.rs", "core/src/room.rs"]
+
+
+def part_of(name):
+    """The part of the kernel that a file belongs to, or None."""
+    return next((title for title, starts in KERNEL.items() if name.startswith(tuple(starts))), None)
+
+
+def main():
+    root = Path(__file__).resolve().parent.parent
+    lines = dict.fromkeys(KERNEL, 0)
+    for part in ("src", "core/src"):
+        for path in sorted((root / part).rglob("*.rs")):
+            title = part_of(path.relative_to(root).as_posix())
+            if title:
+                lines[title] += len(re.split(r"\n#\[cfg\(test\)\]\nmod ", path.read_text())[0].splitlines())
+    for title, count in lines.items():
+        print(f"{count:6} {title}")
+    print(f"{sum(lines.values()):6} all")
+
+
+if __name__ == "__main__":
+    main()
