@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use arrow_cache_core::{CacheKey, Counter, Fill, NewEntry, NewKind, OutOfMemory, Pin, Reason, RoomyVec, StoreError};
+use arrow_cache_core::{Counter, Fill, NewEntry, NewKind, OutOfMemory, Pin, Reason, RoomyVec, StoreError};
 use pgrx::pg_sys;
 
 use crate::arrow::column::{self, Column};
@@ -47,8 +47,8 @@ struct Batches {
     limit: usize,
     /// When it began.
     began: Instant,
-    /// The key, unless the client insists on storing: then what is worth more stays.
-    competes_as: Option<CacheKey>,
+    /// What is worth more stays: the client does not insist on storing.
+    competes: bool,
 }
 
 impl RowSink for ResultFill {
@@ -101,7 +101,7 @@ impl ResultFill {
                 bytes: 0,
                 limit: settings::max_entry_bytes(),
                 began: Instant::now(),
-                competes_as: (!miss.terms.insisted).then_some(miss.key),
+                competes: !miss.terms.insisted,
             },
             rows: 0,
             watch: Watch::over(miss),
@@ -297,7 +297,7 @@ impl Batches {
     /// Takes an entry to fill.
     fn begin(&self, store: &SharedStore, now: i64) -> Result<Fill, Reason> {
         let mut fill = store.reserve(now).map_err(reason)?;
-        if self.competes_as.is_some() {
+        if self.competes {
             fill.compete();
         }
         Ok(fill)
