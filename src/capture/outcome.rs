@@ -23,7 +23,7 @@ pub fn publish(miss: &Miss, fill: ResultFill, too_quick: bool, elapsed: Duration
     result.map_err(|reason| note_refusal(miss, reason)).ok()
 }
 
-/// Is everything as it was when the statement was started?
+/// Checks that everything is as it was when the statement was started.
 ///
 /// # Errors
 /// As `StartedUnder::check`.

@@ -32,7 +32,7 @@ const ENDS: [Counter; 5] = [
     Counter::WaitsStopped,
 ];
 
-/// Does this server replay, and does its cache follow?
+/// Tells whether this server replays, and whether its cache follows.
 fn standby_state(store: &SharedStore) -> String {
     match store.replay().fault() {
         _ if !backend::is_in_recovery() => "primary".to_owned(),

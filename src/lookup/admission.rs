@@ -1,4 +1,4 @@
-//! Is an answer worth storing, apart from its speed (`quick_statements`)? Asked before it is executed, and while it is:
+//! Decides whether an answer is worth storing, apart from its speed (`quick_statements`), before and during its run:
 //! some first runs give their rows about as fast as these can be stored (plain scans, whose answer saves little), and
 //! are stored when the same is asked again. The rule for these is in core (`storing_time`), and so is what is known of
 //! keys (`key_records`). Decides only what is stored, never an answer.

@@ -30,8 +30,8 @@ use crate::shmem::{self, SharedStore};
 /// The key of a part, and the text that tells it from others with that key.
 pub type PartKey = (CacheKey, Rc<[u8]>);
 
-/// May answers of such queries be combined of parts? The time may stand in bounds, which are computed when the query is
-/// planned. What they rest on besides the rows of relations is left to whole answers.
+/// Returns true if answers of such queries may be combined of parts. The time may stand in bounds, which are computed
+/// when the query is planned. What they rest on besides the rows of relations is left to whole answers.
 pub fn may_have_parts(traits: &QueryTraits) -> bool {
     traits.bodies.is_none() && traits.extras.is_none() && !traits.trusts && !traits.receives_text
 }
@@ -156,8 +156,8 @@ pub struct PlannedPart<'p> {
     pub is_at_end: bool,
 }
 
-/// May the parts of such a query be stored, as far as the query itself goes? `part` is the part's query, asked of no
-/// leaf yet.
+/// Checks that the parts of such a query may be stored, as far as the query itself goes. `part` is the part's query,
+/// asked of no leaf yet.
 ///
 /// # Errors
 /// Why not.

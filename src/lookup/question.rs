@@ -90,14 +90,14 @@ impl<'q> Question<'q> {
         }
     }
 
-    /// Is it started, and are its rows read, within one message of the client? A bound portal is started by one and
-    /// read by another.
+    /// Returns true if it is started, and its rows are read, within one message of the client. A bound portal is
+    /// started by one and read by another.
     pub fn runs_in_one_message(&self) -> bool {
         !self.stays_open && !portal::may_be_read_later() && (!portal::is_bound() || session::executing_prepared())
     }
 
-    /// Is it to be left alone if such statements are too quick? One that was planned for this execution was asked about
-    /// then.
+    /// Returns true if it is to be left alone when such statements are too quick. One that was planned for this
+    /// execution was asked about then.
     pub fn may_be_skipped(&self) -> bool {
         self.started_by_client && self.planned_as.is_none()
     }
@@ -108,8 +108,8 @@ impl<'q> Question<'q> {
         self.planned_as.unwrap_or(form)
     }
 
-    /// Does the text that a query is part of begin with its own, and that with the word SELECT? Then no hint stands
-    /// before it.
+    /// Returns true if the text that a query is part of begins with its own, and that with the word SELECT. Then no
+    /// hint stands before it.
     #[inline]
     pub fn begins_with_select(desc: QueryDesc<'_>) -> bool {
         let plan = desc.plan();

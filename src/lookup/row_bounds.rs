@@ -81,8 +81,8 @@ impl<'s> RowBounds<'s> {
         Sight { snapshot: self.snapshot, relations, plan: self.plan, unindexed: Some(self) }
     }
 
-    /// May the table be read for this statement? Only if its plan reads the table from the first row to the last: then
-    /// reading it once more takes no more than that, and raises what the statement raises. A role without rights must
+    /// Returns true if the table may be read for this statement: its plan reads it from the first row to the last, so
+    /// that reading it once more takes no more than that, and raises what the statement raises. A role without rights must
     /// learn nothing, and a statement that is given a time must not need more because of the cache.
     fn may_read(&self, table: pg_sys::Oid, blocks: u32) -> bool {
         let Some(plan) = self.plan else { return false };
@@ -277,7 +277,7 @@ fn note_use(column: TableColumn) {
     with_asked(Asked { column, ..Asked::NOTHING }, |asked| (asked.left, asked.patience) = (0, 0));
 }
 
-/// Is a table of so many blocks to be read now? Reading one whose last bounds have not paid takes twice the patience of
+/// Returns true if a table of so many blocks is to be read now. Reading one whose last bounds have not paid takes twice the patience of
 /// the time before.
 fn is_due(column: TableColumn, blocks: u32) -> bool {
     let left = if blocks <= FEW_BLOCKS { 0 } else { FIRST_PATIENCE };

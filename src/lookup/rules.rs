@@ -32,11 +32,6 @@ use crate::shmem::{self, SharedStore};
 /// Stands for a version of the catalogs under which no plan may be stored.
 pub const UNKNOWN_CATALOGS: u64 = u64::MAX;
 
-fn database() -> u32 {
-    // SAFETY: a plain read of a backend global.
-    backend::database()
-}
-
 /// R1, R9. The snapshot in the form that the protocol needs.
 ///
 /// # Errors
@@ -95,21 +90,22 @@ fn tell_fault(store: &SharedStore) -> Reason {
 pub fn definitions(store: &SharedStore) -> Versions {
     let versions = store.versions();
     // Both only grow, so their sum stays the same only if both stay the same.
-    let ddl = versions.slot(versions.ddl(database())).version() + versions.slot(versions.ddl(SHARED)).version();
-    let catalogs = versions.slot(versions.catalogs(database())).version();
+    let ddl =
+        versions.slot(versions.ddl(backend::database())).version() + versions.slot(versions.ddl(SHARED)).version();
+    let catalogs = versions.slot(versions.catalogs(backend::database())).version();
     // Which extensions are trusted decides like a definition, and each session may have another list.
     Versions { catalogs, ddl: ddl.wrapping_add(trusted_extensions::fingerprint()) }
 }
 
-/// R2. Has everybody who has moved a version that this session can have read by now sent the invalidations and moved it
-/// for the last time?
+/// R2. Returns true if everybody who has moved a version that this session can have read by now has sent the
+/// invalidations, and moved it for the last time.
 ///
 /// If not, what is found out at this moment may be what was true before the change, and the versions may stay the same
 /// until the session hears of the change.
 pub fn are_settled() -> bool {
     let Some(store) = shmem::store() else { return true };
     let (versions, definers) = (store.versions(), store.definers());
-    !definers.are_in(versions.catalogs(database())) && !definers.are_in(versions.ddl(SHARED))
+    !definers.are_in(versions.catalogs(backend::database())) && !definers.are_in(versions.ddl(SHARED))
 }
 
 /// What the store holds under a key.
@@ -153,7 +149,7 @@ pub fn find_entry(
     result.map(|_| Stored::Nothing)
 }
 
-/// Does this entry hold under the snapshot, and on these terms?
+/// Returns true if this entry holds under the snapshot, and on these terms.
 ///
 /// # Errors
 /// `WriterInProgress`.
@@ -213,7 +209,7 @@ pub fn dependencies(
     rests_on_enums: bool,
     snapshot: &SnapshotView<'_>,
 ) -> Result<Vec<Dependency>, Reason> {
-    let (versions, database) = (store.versions(), database());
+    let (versions, database) = (store.versions(), backend::database());
     let in_recovery = backend::is_in_recovery();
     let mut dependencies = Vec::with_capacity(relations.len() + 4);
     let enums = rests_on_enums.then_some((versions.enums(database), Reason::DdlInProgress));
@@ -266,7 +262,7 @@ fn file_number(relation: u32) -> Result<Option<u32>, Reason> {
     }
 }
 
-/// R5. Does the plan still mean what its key says? `seen` are the versions by which the key was made.
+/// R5. Returns true if the plan still means what its key says. `seen` are the versions by which the key was made.
 ///
 /// To be asked after `dependencies`, which says why. A plan older than the last DDL may be good, too: PostgreSQL says
 /// so itself, as far as it follows definitions, once it has heard of that DDL.
@@ -283,11 +279,12 @@ pub fn have_changed<'d>(store: &SharedStore, dependencies: &'d [Dependency]) -> 
     dependencies.iter().filter(move |on| versions.slot(on.slot).version() != on.version)
 }
 
-/// R7. Does the snapshot that planning runs under see all changes of catalogs up to these versions?
+/// R7. Returns true if the snapshot that planning runs under sees all changes of catalogs up to these versions.
 pub fn sees_catalogs(store: &SharedStore, versions: Versions) -> bool {
     let slots = store.versions();
-    snapshot_of_planning(store)
-        .is_some_and(|(_, snapshot)| slots.seen_whole(slots.catalogs(database()), &snapshot) == Some(versions.catalogs))
+    snapshot_of_planning(store).is_some_and(|(_, snapshot)| {
+        slots.seen_whole(slots.catalogs(backend::database()), &snapshot) == Some(versions.catalogs)
+    })
 }
 
 /// The snapshot that planning runs under.

@@ -219,7 +219,7 @@ fn check_session(traits: &QueryTraits, relations: &[u32]) -> Result<(), Reason> 
     if traits.calls_declared() && has_transaction_id() { Err(Reason::OwnWrites) } else { Ok(()) }
 }
 
-/// May a plan be answered for that was made under other settings, or as another role, than the present ones? Not if it
+/// Checks a plan that was made under other settings, or as another role, than the present ones. It is refused if it
 /// calls functions whose bodies are queries. The server rewrites these when it runs them: for the present role, by its
 /// policies, and those were not checked.
 ///
@@ -245,8 +245,7 @@ fn tree_of(store: &SharedStore, tree: TreeHash, traits: &QueryTraits, current: V
     Ok(tree.under_definitions(current.catalogs, resolution))
 }
 
-/// May the plan be answered for, though definitions have changed since it was made? What it calls may be something else
-/// by now, and nobody has checked that; the server plans anew for some of these changes only. So it is asked to.
+/// Checks a plan since whose making definitions may have changed. What it calls may be something else by now, and nobody has checked that; the server plans anew for some of these changes only. So it is asked to.
 ///
 /// # Errors
 /// `OldPlan`.

@@ -93,7 +93,7 @@ impl WalkDepth {
         Self { base: std::ptr::from_ref(here) as usize, most: unsafe { pg_sys::max_stack_depth as usize * 1024 / 4 } }
     }
 
-    /// Has the walk come too deep?
+    /// Returns true if the walk has come too deep.
     #[inline]
     pub fn is_passed(self, here: &u8) -> bool {
         self.base.abs_diff(std::ptr::from_ref(here) as usize) > self.most

@@ -32,8 +32,8 @@ impl Signature {
         Self { any_more: true, ..self }
     }
 
-    /// Is this a call of a function that is declared so, with such arguments, to return an `R`? For a function that returns a set, the first
-    /// call for its rows is checked.
+    /// Checks that this is a call of a function that is declared so, with such arguments, to return an `R`. For a
+    /// function that returns a set, the first call for its rows is checked.
     ///
     /// # Safety
     /// The server or another library must have made the call, with as many arguments as it says.

@@ -106,7 +106,7 @@ fn family(class: pg_sys::Oid) -> pg_sys::Oid {
     unsafe { kept!(pg_sys::get_opclass_family(class)) }
 }
 
-/// Is the index a B-tree? Other kinds may be unique by something else than equality, such as keys WITHOUT OVERLAPS
+/// Returns true if the index is a B-tree. Other kinds may be unique by something else than equality, such as keys WITHOUT OVERLAPS
 /// (18).
 pub fn is_btree(index: pg_sys::Oid) -> bool {
     CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, index)
@@ -142,7 +142,7 @@ impl Comparison {
             && self.is_equal_to_one()
     }
 
-    /// Is the value equal to one value of the column at most? Not so across types where values of the column are
+    /// Returns true if the value is equal to one value of the column at most. Not so across types where values are
     /// converted to others: 02:30 and 03:30 of the day when clocks go forward are one `timestamptz`, which is equal to
     /// both as a `timestamp`.
     fn is_equal_to_one(&self) -> bool {

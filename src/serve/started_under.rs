@@ -58,7 +58,7 @@ impl StartedUnder {
         }
     }
 
-    /// Is everything as it was?
+    /// Checks that everything is as it was.
     ///
     /// # Errors
     /// `SettingsChanged`, `OwnDdl` or `DdlInProgress`.
@@ -73,7 +73,6 @@ impl StartedUnder {
             return Err(Reason::OwnDdl);
         }
         let versions = store.versions();
-        // SAFETY: a plain read of a backend global.
         let catalogs = || versions.slot(versions.catalogs(backend::database())).version();
         if self.catalogs.is_some_and(|version| version != catalogs()) {
             return Err(Reason::DdlInProgress);

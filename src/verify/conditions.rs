@@ -23,7 +23,7 @@ impl Conditions {
         self.repeatable.then_some(self)
     }
 
-    /// Are settings and definitions those that the query was started under?
+    /// Returns true if settings and definitions are those that the query was started under.
     pub(super) fn are_met(&self) -> bool {
         shmem::store().is_some_and(|store| self.started.check(&store).is_ok())
     }

@@ -238,7 +238,7 @@ pub fn is_utf8() -> bool {
     *UTF8.get_or_init(|| backend::database_encoding() == pg_sys::pg_enc::PG_UTF8 as i32)
 }
 
-/// Is each of these values UTF-8? They begin, or end, at these places.
+/// Returns true if each of these values is UTF-8. They begin, or end, at these places.
 pub fn are_texts(values: &[u8], places: &[[u8; size_of::<u32>()]]) -> bool {
     values.is_ascii()
         || std::str::from_utf8(values)

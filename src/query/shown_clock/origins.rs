@@ -11,8 +11,8 @@ use crate::pg::lists::{node_at, nodes};
 use crate::pg::tree::{Tree, match_node};
 use crate::query::failures::expression_may_fail;
 
-/// Does an expression of the query read a column that may stand for another expression, which may fail? Aggregates and
-/// window functions compute what they read for each row.
+/// Returns true if an expression of the query reads a column that may stand for another expression, which may fail.
+/// Aggregates and window functions compute what they read for each row.
 ///
 /// # Safety
 /// A valid query, and an expression of it.
