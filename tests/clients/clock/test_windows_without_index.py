@@ -173,13 +173,12 @@ def test_a_table_is_read_only_for_statements_that_read_it(logged, at):
         cached.rows(question)
         assert (cached.status(), cached.reason()) == ("BYPASS", "moving_clock")
     assert cached.rows(WHY, [question]) == [(False, "moving_clock")]
-    cached.execute("SET statement_timeout = '20ms'")
     question = QUESTION.format("large")
-    for _ in range(5):
-        cached.rows(question)
-        assert cached.status() == "BYPASS"
+    with cached.statement_timeout(20):
+        for _ in range(5):
+            cached.rows(question)
+            assert cached.status() == "BYPASS"
     assert plain.rows(BOUNDS) == [(0,)]
-    cached.execute("RESET statement_timeout")
     for _ in range(5):
         cached.rows(question)
     assert cached.status() == "HIT"

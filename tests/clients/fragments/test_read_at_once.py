@@ -373,12 +373,11 @@ def test_cancelled(slow_writer, connect):
     cancelled = 0
     for timeout in (20, 50, 90, 150, 250, 400):
         slow_writer.execute("UPDATE t SET k = k; UPDATE many SET x = x WHERE x = 1")
-        reader.execute(f"SET statement_timeout = {timeout}")
         try:
-            assert reader.rows(SLOW) == expected
+            with reader.statement_timeout(timeout):
+                assert reader.rows(SLOW) == expected
         except psycopg.errors.QueryCanceled:
             cancelled += 1
-        reader.execute("SET statement_timeout = 0")
         with Combined(slow_writer) as seen:
             assert reader.rows(SLOW) == expected
         assert seen.runs <= 1

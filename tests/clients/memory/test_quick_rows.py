@@ -1,6 +1,7 @@
 """A run whose rows come about as fast as they can be stored is let go, and stored when the same is asked again. A machine that is busy with
 something else may make any single run look slow, so a test asks until it has seen what it waits for."""
 
+import contextlib
 import threading
 
 import psycopg
@@ -132,12 +133,8 @@ def test_cancelled_runs_leave_nothing(judged):
     judged.execute("SELECT arrow_cache.flush()")
     base = judged.rows("SELECT bytes_used FROM arrow_cache.stats")
     for number in range(40):
-        judged.execute(f"SET statement_timeout = {1 + number % 20}")
-        try:
+        with contextlib.suppress(psycopg.errors.QueryCanceled), judged.statement_timeout(1 + number % 20):
             judged.execute(SCAN.format(7000 + number))
-        except psycopg.errors.QueryCanceled:
-            pass
-        judged.execute("SET statement_timeout = 0")
     judged.execute("SELECT arrow_cache.flush()")
     assert judged.rows("SELECT 1 FROM few LIMIT 1") == [(1,)]
     judged.execute("SELECT arrow_cache.flush()")

@@ -1,5 +1,6 @@
 """Connections to the server of this suite."""
 
+import contextlib
 import os
 
 import psycopg
@@ -31,3 +32,20 @@ class Session(psycopg.Connection):
             return self.rows(query, parameters, **options)
         finally:
             self.execute("SET pg_arrow_cache.enabled = on")
+
+    @contextlib.contextmanager
+    def statement_timeout(self, milliseconds):
+        """Cancels statements that take longer. The statement that lifts the limit is subject to it, so it is repeated."""
+        self.execute(f"SET statement_timeout = {milliseconds}")
+        try:
+            yield
+        finally:
+            while not self.lifted_timeout():
+                pass
+
+    def lifted_timeout(self):
+        try:
+            self.execute("SET statement_timeout = 0")
+        except psycopg.errors.QueryCanceled:
+            return False
+        return True
