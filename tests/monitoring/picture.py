@@ -11,12 +11,12 @@ import sys
 import threading
 import time
 
-import matplotlib
+import matplotlib.pyplot as plt
+import psycopg
+from run import ROOT, SETTINGS, filled_in, monitored, panels
 
-matplotlib.use("svg")
-import matplotlib.pyplot as plt  # noqa: E402  (after the choice of what draws)
-import psycopg  # noqa: E402
-from run import ROOT, SETTINGS, filled_in, monitored, panels  # noqa: E402
+sys.path.append(str(ROOT / "bench"))
+import plots  # noqa: E402
 
 COLUMNS = 24   # of Grafana's grid
 INCHES = 0.72, 0.36   # of one of its cells
@@ -67,8 +67,10 @@ def draw(axes, panel, prometheus, start, end):
                 shown = legend(target["legendFormat"], {**labels, "instance": ""}).strip()
                 axes.text(0.5, 0.5, f"{points[-1][1]:g}\n{shown}", ha="center", va="center", fontsize=11)
                 continue
-            axes.plot([at - start for at, _ in points], [value / scale for _, value in points], linewidth=1, label=legend(target["legendFormat"], labels))
+            drawn = plots.outline([at - start for at, _ in points], [value / scale for _, value in points], most=30)
+            axes.plot(*drawn, linewidth=1, label=legend(target["legendFormat"], labels))
     if axes.get_legend_handles_labels()[0]:
+        axes.locator_params(nbins=3)
         axes.set_ylim(bottom=0)
         axes.legend(fontsize=6, loc="upper left", framealpha=0.6)
 
@@ -91,7 +93,7 @@ def main():
             corner = (place["x"] + 1.1) / COLUMNS, 1 - (place["y"] + place["h"] - 1.3) / height
             draw(figure.add_axes((*corner, (place["w"] - 1.5) / COLUMNS, (place["h"] - 2.6) / height)), panel, prometheus, start, end)
         path = ROOT / "docs" / "dashboard.svg"
-        figure.savefig(path, metadata={"Date": None})
+        plots.save(figure, path)
         print(f"written to {path.relative_to(ROOT)}: {seconds} seconds")
 
 
