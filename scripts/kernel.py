@@ -33,17 +33,25 @@ def part_of(name):
     return next((title for title, starts in KERNEL.items() if name.startswith(tuple(starts))), None)
 
 
-def main():
-    root = Path(__file__).resolve().parent.parent
-    lines = dict.fromkeys(KERNEL, 0)
+def files(root):
+    """{title of a part: its files}, as names below the root."""
+    found = {title: [] for title in KERNEL}
     for part in ("src", "core/src"):
         for path in sorted((root / part).rglob("*.rs")):
-            title = part_of(path.relative_to(root).as_posix())
-            if title:
-                lines[title] += len(re.split(r"\n#\[cfg\(test\)\]\nmod ", path.read_text())[0].splitlines())
-    for title, count in lines.items():
-        print(f"{count:6} {title}")
-    print(f"{sum(lines.values()):6} all")
+            name = path.relative_to(root).as_posix()
+            if part_of(name):
+                found[part_of(name)].append(name)
+    return found
+
+
+def main():
+    root = Path(__file__).resolve().parent.parent
+    everything = 0
+    for title, names in files(root).items():
+        lines = sum(len(re.split(r"\n#\[cfg\(test\)\]\nmod ", (root / name).read_text())[0].splitlines()) for name in names)
+        print(f"{lines:6} {title}")
+        everything += lines
+    print(f"{everything:6} all")
 
 
 if __name__ == "__main__":

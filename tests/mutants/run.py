@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Plants a fault in each file of the kernel of trust, one after the other, and asks the suites whether they see it.
+
+    make test-mutants                              all plants; as root, since the library is installed where only this run sees it
+    tests/mutants/run.py FILE ...                  the plants in these files, such as src/lookup/rules.rs
+    tests/mutants/run.py --unplanted               files of the kernel in which nothing is planted; builds and runs nothing
+
+plants.toml lists the plants: in a file, an expression or a statement that is right, one that is wrong, and the tests that must see it. All of
+them are compiled into one library, which reads PLANTED when a process starts; so a plant costs its tests alone. A plant that no test sees
+within a minute survives, and fails the run. A statement that declares a variable cannot be planted, nor what is computed while compiling."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+import cluster as private  # noqa: E402
+import kernel  # noqa: E402
+
+WORK = ROOT / "target" / "mutants"
+TREE = WORK / "tree"
+INSIDE = "PG_ARROW_CACHE_MUTANTS"
+LIMIT_S = 60
+# Compiled in little time, as the matrix is.
+QUICK = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16", "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1",
+         "CARGO_PROFILE_RELEASE_DEBUG": "0", "CARGO_INCREMENTAL": "1"}
+READ_NUMBER = '''
+/// Returns true if this process has the plant with this number.
+pub fn planted(number: u32) -> bool {
+    static CHOSEN: std::sync::LazyLock<Option<u32>> =
+        std::sync::LazyLock::new(|| std::env::var("PLANTED").ok()?.parse().ok());
+    *CHOSEN == Some(number)
+}
+'''
+
+
+class Plant:
+    def __init__(self, number, entry):
+        self.number, self.file = number, entry["file"]
+        self.right, self.wrong = entry["right"].strip(), entry["wrong"].strip()
+        self.tests = entry.get("tests", "regress")
+
+
+def compiled(planted):
+    """What stands in the place of what these plants, of one place, replace. An expression may be an operand."""
+    where = "crate" if planted[0].file.startswith("core/") else "arrow_cache_core"
+    right = planted[0].right
+    chosen = "".join(f"if {where}::planted({plant.number}) {{ {plant.wrong} }} else " for plant in planted) + f"{{ {right} }}"
+    return chosen if right.endswith((";", ",")) else f"({chosen})"
+
+
+def plants():
+    return [Plant(number, entry) for number, entry in enumerate(tomllib.loads((HERE / "plants.toml").read_text())["plant"], start=1)]
+
+
+def write(path, content, mode):
+    """Only what changes is written, so that cargo builds no more than it has to."""
+    if not path.exists() or path.read_bytes() != content:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    path.chmod(mode)
+
+
+def plant_tree(planted):
+    """A copy of the sources that has all plants."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True)
+    names = [name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
+    for old in [path for path in TREE.rglob("*") if path.is_file() and path.relative_to(TREE).parts[0] != "target"]:
+        if str(old.relative_to(TREE)) not in names:
+            old.unlink()
+    for name in names:
+        content = (ROOT / name).read_bytes()
+        here = [plant for plant in planted if plant.file == name]
+        for right in dict.fromkeys(plant.right for plant in here):
+            if content.count(right.encode()) != 1:
+                sys.exit(f"mutants: `{right}` stands {content.count(right.encode())} times in {name}")
+            content = content.replace(right.encode(), compiled([plant for plant in here if plant.right == right]).encode())
+        if name == "core/src/lib.rs":
+            content += READ_NUMBER.encode()
+        write(TREE / name, content, (ROOT / name).stat().st_mode)
+    (TREE / "target").mkdir(exist_ok=True)
+    if not (TREE / "target" / "venv").is_symlink():
+        (TREE / "target" / "venv").symlink_to(ROOT / "target" / "venv")
+
+
+def enter_own_mounts():
+    """Runs this program again where the server's directories are copies, so that the planted library is seen by this run alone."""
+    if os.geteuid() != 0:
+        sys.exit("mutants: installs a faulty library where only this run sees it, which needs root")
+    os.execvpe("unshare", ["unshare", "--mount", sys.executable, "-B", __file__, *sys.argv[1:]], {**os.environ, INSIDE: "yes"})
+
+
+def mount_copies():
+    for number, directory in enumerate((private.pg_config("--pkglibdir"), Path(private.pg_config("--sharedir")) / "extension")):
+        copy = WORK / f"installed-{number}"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(directory, copy, symlinks=True)
+        subprocess.run(["mount", "--bind", copy, directory], check=True)
+
+
+def run_tests(tests, number):
+    """(passed, seconds, last lines)"""
+    began = time.monotonic()
+    environment = {**os.environ, **QUICK, "PLANTED": str(number)}
+    command = ["timeout", "--kill-after=5", str(LIMIT_S), "tests/run", *tests.split()]
+    done = subprocess.run(command, cwd=TREE, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace")
+    return done.returncode == 0, time.monotonic() - began, done.stdout
+
+
+def unplanted(planted):
+    return [name for names in kernel.files(ROOT).values() for name in names if name not in {plant.file for plant in planted}]
+
+
+def main():
+    everything = plants()
+    if sys.argv[1:] == ["--unplanted"]:
+        print("\n".join(unplanted(everything)))
+        return
+    chosen = [plant for plant in everything if not sys.argv[1:] or plant.file in sys.argv[1:]]
+    if not chosen:
+        sys.exit("mutants: nothing is planted there")
+    if INSIDE not in os.environ:
+        enter_own_mounts()
+    mount_copies()
+    plant_tree(everything)
+    subprocess.run(["scripts/install.sh"], cwd=TREE, env={**os.environ, **QUICK}, check=True)
+    for tests in sorted({plant.tests for plant in chosen}):
+        passed, _, output = run_tests(tests, 0)
+        if not passed:
+            sys.exit(f"{output[-3000:]}\nmutants: {tests} fails without a plant")
+    survived = 0
+    for plant in chosen:
+        passed, seconds, _ = run_tests(plant.tests, plant.number)
+        survived += passed
+        print(f"{'not ok' if passed else 'ok'} {plant.number} - {plant.file}: seen by {plant.tests} ({seconds:.0f} s)", flush=True)
+    print(f"1..{len(chosen)}\n# {survived} survived")
+    sys.exit(1 if survived else 0)
+
+
+if __name__ == "__main__":
+    main()
