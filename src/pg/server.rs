@@ -103,7 +103,7 @@ unsafe extern "C" {
     /// pgtime.h; returns the address of a field.
     pub fn pg_get_timezone_name(zone: *mut pg_sys::pg_tz) -> *const c_char;
     /// pgtime.h; reads tables.
-    pub fn pg_localtime(time: *const i64, zone: *const pg_sys::pg_tz) -> *const pg_sys::pg_tm;
+    pub fn pg_localtime(time: *const i64, zone: *const pg_sys::pg_tz) -> *mut pg_sys::pg_tm;
     /// pgtime.h; reads tables.
     pub fn pg_next_dst_boundary(
         time: *const i64,
