@@ -8,10 +8,8 @@ use crate::arrow::column::{Column, is_utf8};
 use crate::arrow::delivery::array::Array;
 use crate::arrow::delivery::compress::Compressor;
 use crate::arrow::delivery::deliver::Delivery;
-use crate::arrow::delivery::text_output::LabelSource;
 use crate::arrow::ipc_message::{ALIGNMENT, Body, head};
 use crate::error::or_raise;
-use crate::pg::enum_catalog::CatalogLabels;
 use crate::pg::row_type::RowType;
 
 /// Bytes of the largest value that PostgreSQL can allocate (MaxAllocSize).
@@ -26,11 +24,6 @@ pub trait Output {
     fn schema(&mut self, message: &[u8]);
     /// A batch with that many rows.
     fn batch(&mut self, rows: usize, parts: &[&[u8]]);
-    /// A batch of a stored answer that goes out as it is stored. It stays where it is until the query's descriptor is gone, or longer
-    /// if that is asked for (`ServedQuery::keep_entry`).
-    fn stored(&mut self, rows: usize, message: &'static [u8]) {
-        self.batch(rows, &[message]);
-    }
     /// All has been sent.
     fn end(&mut self) {}
     /// Should more be made at once? If not, the export pauses after the batch.
@@ -51,7 +44,6 @@ pub struct Stream {
     verbatim: bool,
     /// Compresses the others, if that is asked for.
     compressor: Option<Compressor>,
-    labels: LabelSource,
 }
 
 impl Stream {
@@ -67,7 +59,6 @@ impl Stream {
             batch_rows: options.batch_rows.unwrap_or(usize::MAX),
             verbatim: delivery.is_verbatim() && compressor.is_none(),
             compressor,
-            labels: None,
             delivery,
         }
     }
@@ -87,26 +78,6 @@ impl Stream {
         self.delivery.add_facts(&mut facts).then(|| facts.finish())
     }
 
-    /// Does it deliver labels of enums?
-    pub fn has_labels(&self) -> bool {
-        !or_raise(self.delivery.enums()).is_empty()
-    }
-
-    /// The labels that it delivers, as the catalog has them now. Raises what reading a catalog raises, which also accepts changes of definitions.
-    pub fn read_labels(&self) -> LabelSource {
-        let enums = or_raise(self.delivery.enums());
-        let mut labels = or_raise(Vec::with_room(enums.len()));
-        for one in enums {
-            labels.push((one, or_raise(CatalogLabels::read(one))));
-        }
-        Some(labels.into())
-    }
-
-    /// From now on labels of enums are taken from there.
-    pub fn take_labels_from(&mut self, labels: LabelSource) {
-        self.labels = labels;
-    }
-
     /// Delivers a batch of a stored answer by the messages that were made of it before.
     pub fn made_before(
         &mut self,
@@ -120,7 +91,7 @@ impl Stream {
         while rows > 0 {
             let length = self.batch_rows.min(rows);
             let Some(message) = messages.next() else { unreachable!("a rendition has a message for each batch") };
-            output.stored(length, message);
+            output.batch(length, &[message]);
             rows -= length;
         }
     }
@@ -152,20 +123,6 @@ impl Stream {
 
     /// Delivers a batch, or as much of it as may be delivered. Raises on a value that cannot be delivered.
     pub fn batch(&mut self, chunk: Chunk<'_>, output: &mut impl Output) {
-        self.deliver(chunk, output, |output, rows, message| output.batch(rows, &[message]));
-    }
-
-    /// Does what `batch` does, for a batch of a stored answer.
-    pub fn stored(&mut self, chunk: Chunk<'static>, output: &mut impl Output) {
-        self.deliver(chunk, output, |output, rows, message| output.stored(rows, message));
-    }
-
-    fn deliver<'c, O: Output>(
-        &mut self,
-        chunk: Chunk<'c>,
-        output: &mut O,
-        whole: impl FnOnce(&mut O, usize, &'c [u8]),
-    ) {
         let rows = usize::try_from(self.left).unwrap_or(usize::MAX).min(chunk.rows());
         if rows == 0 {
             return;
@@ -173,11 +130,11 @@ impl Stream {
         let before = self.delivered;
         self.delivered += rows as u64;
         self.left -= rows as u64;
-        self.delivery.check(chunk, rows, before).unwrap_or_else(|error| error.raise());
-        if self.verbatim && rows == chunk.rows() && rows <= self.batch_rows {
-            return whole(output, rows, chunk.message());
+        let is_whole = rows == chunk.rows() && rows <= self.batch_rows;
+        if self.verbatim && is_whole && !chunk.has_unrepresentable() {
+            return output.batch(rows, &[chunk.message()]);
         }
-        let arrays = self.delivery.batch(chunk, (rows, before), &self.labels).unwrap_or_else(|error| error.raise());
+        let arrays = self.delivery.batch(chunk, rows, before).unwrap_or_else(|error| error.raise());
         let mut start = 0;
         while start < rows {
             let length = self.batch_rows.min(rows - start);

@@ -34,6 +34,25 @@ pub enum Values<'a> {
 const END: usize = size_of::<i32>();
 
 impl Array<'_> {
+    /// The same in memory of its own.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn into_owned(self) -> Result<Array<'static>, OutOfMemory> {
+        let values = match self.values {
+            Values::Bits(bits) => Values::Bits(owned(bits)?),
+            Values::Fixed(width, bytes) => Values::Fixed(width, owned(bytes)?),
+            Values::Variable(ends, bytes) => Values::Variable(owned(ends)?, owned(bytes)?),
+            Values::List(ends, elements) => Values::List(ends, Box::new(elements.into_owned()?)),
+            Values::Struct(attributes) => {
+                let mut all = Vec::with_room(attributes.len())?;
+                attributes.into_iter().try_for_each(|attribute| all.add(attribute.into_owned()?))?;
+                Values::Struct(all)
+            }
+        };
+        Ok(Array { validity: owned(self.validity)?, values })
+    }
+
     /// Adds some of the values to the body of a message.
     ///
     /// # Errors
@@ -87,4 +106,11 @@ fn part_of_ends(ends: &[u8], start: usize, rows: usize) -> Result<(Cow<'_, [u8]>
         Cow::Owned(moved)
     };
     Ok((counted, first as usize, last as usize))
+}
+
+fn owned(bytes: Cow<'_, [u8]>) -> Result<Cow<'static, [u8]>, OutOfMemory> {
+    Ok(Cow::Owned(match bytes {
+        Cow::Borrowed(bytes) => Vec::copy_of(bytes)?,
+        Cow::Owned(bytes) => bytes,
+    }))
 }

@@ -3,53 +3,7 @@
 use std::borrow::Cow;
 
 use arrow_buffer::bit_chunk_iterator::{BitChunks, UnalignedBitChunk};
-use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
-
-/// A bitmap in the making.
-#[derive(Default)]
-pub struct Bits {
-    bytes: Vec<u8>,
-    length: usize,
-    zeroes: usize,
-}
-
-impl Bits {
-    /// Makes room for that many more bits.
-    ///
-    /// # Errors
-    /// There is no memory.
-    pub fn make_room(&mut self, more: usize) -> Result<(), OutOfMemory> {
-        let bytes = (self.length + more).div_ceil(8) - self.bytes.len();
-        Room::make_room(&mut self.bytes, bytes)
-    }
-
-    /// Appends a bit.
-    ///
-    /// # Errors
-    /// There is no memory.
-    #[inline]
-    pub fn add(&mut self, bit: bool) -> Result<(), OutOfMemory> {
-        if self.length.is_multiple_of(8) {
-            self.bytes.add(0)?;
-        }
-        if let Some(last) = self.bytes.last_mut() {
-            *last |= u8::from(bit) << (self.length % 8);
-        }
-        self.length += 1;
-        self.zeroes += usize::from(!bit);
-        Ok(())
-    }
-
-    /// Bits that are not set.
-    pub fn zeroes(&self) -> usize {
-        self.zeroes
-    }
-
-    /// The bitmap.
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
-    }
-}
+use arrow_cache_core::{OutOfMemory, RoomyVec};
 
 /// How many of these bits are not set.
 pub fn zeroes(bitmap: &[u8], start: usize, length: usize) -> usize {

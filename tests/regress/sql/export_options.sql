@@ -158,7 +158,7 @@ SELECT sum(n_rows) AS rows FROM arrow_cache.messages('SELECT * FROM odd ORDER BY
 :status
 SELECT sum(n_rows) AS rows FROM arrow_cache.messages('SELECT * FROM odd ORDER BY id', '{"on_unrepresentable": "text"}');
 :status
-SELECT arrow_cache.fetch('SELECT * FROM odd ORDER BY id', '{"columns": "id, cube"}');
+SELECT arrow_cache.fetch('SELECT * FROM odd ORDER BY id', '{"columns": ["id", "cube"]}');
 SELECT sum(n_rows) AS rows FROM arrow_cache.messages('SELECT * FROM odd ORDER BY id', '{"columns": "id", "numeric": "decimal128"}');
 :status
 
