@@ -70,9 +70,18 @@ CREATE FUNCTION @extschema@.etag(query pg_catalog.text) RETURNS pg_catalog.text 
 CREATE FUNCTION @extschema@.etag(query pg_catalog.text, VARIADIC params pg_catalog."any") RETURNS pg_catalog.text
     VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_etag';
-CREATE FUNCTION @extschema@.version(VARIADIC relations pg_catalog.regclass[]) RETURNS pg_catalog.text
-    STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_version';
+-- The token of all rows of relations, as the user may see them. NULL if nothing can be promised of one of them, or if there is none. It is STABLE so that
+-- it sees what the calling statement sees.
+CREATE FUNCTION @extschema@.version(VARIADIC relations pg_catalog.regclass[]) RETURNS pg_catalog.text STRICT STABLE PARALLEL UNSAFE
+    LANGUAGE sql AS $version$
+SELECT CASE WHEN pg_catalog.count(*) OPERATOR(pg_catalog.=) pg_catalog.count(e.token)
+    THEN pg_catalog.left(pg_catalog.encode(pg_catalog.sha256(pg_catalog.string_agg(e.token, '' ORDER BY e.number)::pg_catalog.bytea), 'hex'), 32) END
+FROM (SELECT r.number, CASE WHEN c.relname IS NOT NULL
+          THEN @extschema@.etag(pg_catalog.format('SELECT * FROM %I.%I', n.nspname, c.relname)) END AS token
+      FROM pg_catalog.unnest($1) WITH ORDINALITY AS r (relation, number)
+      LEFT JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) r.relation::pg_catalog.oid
+      LEFT JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace) AS e
+$version$;
 
 -- src/functions/stats.rs and statement_stats.rs, for the views
 

@@ -47,7 +47,7 @@ my %FITS = (
 	why => ['(text) RETURNS TABLE (a bool, b text, c text)'], stats_data => [], entries_data => [],
 	relations_data => ['() RETURNS TABLE (a oid, b int4, c int8, d timestamptz)'], bypass_reasons_data => ['() RETURNS TABLE (a text, b int8)'],
 	etag => [ '(text) RETURNS text', '(text, VARIADIC "any") RETURNS text' ],
-	statement_counts_data => [], version => ['(VARIADIC regclass[]) RETURNS text'],
+	statement_counts_data => [],
 );
 chomp(my $directory = `$ENV{PG_CONFIG} --pkglibdir`);
 my %symbols = map { $_ => 1 } slurp_file("$directory/pg_arrow_cache.so") =~ /\0pg_finfo_(\w+)(?=\0)/g;
