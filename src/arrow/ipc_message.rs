@@ -1,12 +1,9 @@
-//! The Arrow IPC message of a batch, laid out from the buffers of its columns. The body is copied once, into its place.
+//! The Arrow IPC message of a stored batch, laid out from the buffers of its columns. The body is copied once, into its place.
 
 use std::borrow::Cow;
 
 use arrow_cache_core::{OutOfMemory, RoomyVec};
-use arrow_ipc::{
-    BodyCompressionBuilder, BodyCompressionMethod, Buffer, CompressionType, FieldNode, MessageBuilder, MessageHeader,
-    MetadataVersion, RecordBatchBuilder,
-};
+use arrow_ipc::{Buffer, FieldNode, MessageBuilder, MessageHeader, MetadataVersion, RecordBatchBuilder};
 use flatbuffers::FlatBufferBuilder;
 
 use crate::pg::allocator::headroom;
@@ -21,7 +18,6 @@ pub struct Body<'a> {
     rows: usize,
     parts: Vec<Cow<'a, [u8]>>,
     nodes: Vec<FieldNode>,
-    compression: Option<CompressionType>,
 }
 
 impl<'a> Body<'a> {
@@ -30,7 +26,7 @@ impl<'a> Body<'a> {
     /// # Errors
     /// There is no memory for that.
     pub fn new(rows: usize, columns: usize) -> Result<Self, OutOfMemory> {
-        Ok(Self { rows, parts: Vec::with_room(3 * columns)?, nodes: Vec::with_room(columns)?, compression: None })
+        Ok(Self { rows, parts: Vec::with_room(3 * columns)?, nodes: Vec::with_room(columns)? })
     }
 
     /// Begins a column, or a part of one, that has `rows` rows. Its buffers follow, the bitmap of those that are not
@@ -51,22 +47,6 @@ impl<'a> Body<'a> {
         self.parts.add(bytes)
     }
 
-    /// Replaces the buffers by what `compress` makes of them, and names the codec in the metadata.
-    ///
-    /// # Errors
-    /// Those of `compress`.
-    pub fn compress<E>(
-        &mut self,
-        codec: CompressionType,
-        mut compress: impl FnMut(&[u8]) -> Result<Vec<u8>, E>,
-    ) -> Result<(), E> {
-        for part in &mut self.parts {
-            *part = Cow::Owned(compress(part)?);
-        }
-        self.compression = Some(codec);
-        Ok(())
-    }
-
     /// Rows of the batch.
     pub fn rows(&self) -> usize {
         self.rows
@@ -75,11 +55,6 @@ impl<'a> Body<'a> {
     /// Bytes of the body.
     pub fn len(&self) -> usize {
         self.parts.iter().map(|part| part.len().next_multiple_of(ALIGNMENT)).sum()
-    }
-
-    /// The buffers, which are followed by zeroes up to a multiple of `ALIGNMENT`.
-    pub fn parts(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.parts.iter().map(AsRef::as_ref)
     }
 
     /// Offset and length of every buffer.
@@ -106,19 +81,10 @@ impl<'a> Body<'a> {
         let mut builder = FlatBufferBuilder::new();
         let buffers = builder.create_vector(&buffers);
         let nodes = builder.create_vector(&self.nodes);
-        let compression = self.compression.map(|codec| {
-            let mut compression = BodyCompressionBuilder::new(&mut builder);
-            compression.add_method(BodyCompressionMethod::BUFFER);
-            compression.add_codec(codec);
-            compression.finish()
-        });
         let mut batch = RecordBatchBuilder::new(&mut builder);
         batch.add_length(self.rows as i64);
         batch.add_nodes(nodes);
         batch.add_buffers(buffers);
-        if let Some(compression) = compression {
-            batch.add_compression(compression);
-        }
         let batch = batch.finish();
         let mut message = MessageBuilder::new(&mut builder);
         message.add_version(MetadataVersion::V5);

@@ -3,13 +3,14 @@
 //! Values that have parts are arrays and rows. The parts of all values of a column are the rows of a batch, which is encoded as if it were to be
 //! stored, and delivered as stored batches are. Nothing is kept.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
+use arrow_buffer::Buffer;
 use arrow_cache_core::formats::decimal::{to_decimal128, to_float64};
 use arrow_cache_core::{OutOfMemory, Reason, RoomyVec, Unrepresentable, Why};
+use arrow_data::ArrayData;
 use pgrx::pg_sys;
 
-use super::array::{Array, Values};
 use super::convert_leaf::{as_stored, intervals, labels, numbers, texts};
 use super::delivery_type::{Child, DeliveryType};
 use super::stored_column::{Decoded, Ends, Problem, StoredColumn};
@@ -27,8 +28,9 @@ use crate::pg::varlena::Varlena;
 /// # Errors
 /// The first value that the array cannot hold; `ChangedMeanwhile` if a row type is no longer what it was when the delivery type was found;
 /// `TextEncoding` if a text is not valid UTF-8.
-pub fn deliver<'a>(stored: &StoredColumn<'a>, rows: usize, delivered: &DeliveryType) -> Result<Array<'a>, Problem> {
-    let values = match delivered {
+pub fn deliver(stored: &StoredColumn<'_>, rows: usize, delivered: &DeliveryType) -> Result<ArrayData, Problem> {
+    let mut parts = Vec::new();
+    let buffers = match delivered {
         DeliveryType::Stored(_) => as_stored(stored, rows)?,
         DeliveryType::Text => texts(stored, rows)?,
         DeliveryType::Label(read) => labels(stored, rows, read)?,
@@ -38,10 +40,25 @@ pub fn deliver<'a>(stored: &StoredColumn<'a>, rows: usize, delivered: &DeliveryT
         }
         DeliveryType::Float64 => numbers(stored, rows, delivered, |text| to_float64(text).map(f64::to_le_bytes))?,
         DeliveryType::MonthDayNano => intervals(stored, rows)?,
-        DeliveryType::List(element) => lists(stored, rows, element)?,
-        DeliveryType::Struct(attributes) => structs(stored, rows, attributes)?,
+        DeliveryType::List(element) => {
+            let (ends, elements) = lists(stored, rows, element)?;
+            parts.add(elements)?;
+            vec![ends]
+        }
+        DeliveryType::Struct(attributes) => {
+            parts = structs(stored, rows, attributes)?;
+            Vec::new()
+        }
     };
-    Ok(Array { validity: Cow::Borrowed(stored.buffers().validity), values })
+    let validity = stored.buffers().validity;
+    let array = ArrayData::builder(delivered.data_type())
+        .len(rows)
+        .null_bit_buffer((!validity.is_empty()).then(|| stored.buffer(validity)))
+        .buffers(buffers)
+        .child_data(parts)
+        .align_buffers(true);
+    // SAFETY: the buffers are those of such an array, for so many rows at least: they were encoded for it, or converted above.
+    Ok(unsafe { array.build_unchecked() })
 }
 
 /// Most bytes of a batch of parts, as of a column of a batch.
@@ -68,34 +85,36 @@ impl Parts {
     }
 
     /// The batch of the parts, of one row at least.
-    fn encoded(&mut self) -> Result<ChunkBytes, Problem> {
+    fn encoded(&mut self) -> Result<Arc<ChunkBytes>, Problem> {
         if self.encoder.pending_rows() == 0 {
             let (values, nulls) = (filled(self.columns.len(), NOTHING)?, filled(self.columns.len(), true)?);
             // SAFETY: all of them are NULL.
             self.add(0, unsafe { Row::new(&values, &nulls) })?;
         }
-        Ok(self.encoder.take_batch()?.into_bytes()?)
+        Ok(Arc::new(self.encoder.take_batch()?.into_bytes()?))
     }
 
     /// The first rows of a column of the batch.
     fn deliver(
         &self,
-        batch: &ChunkBytes,
+        batch: &Arc<ChunkBytes>,
         index: usize,
         rows: usize,
-        as_type: &DeliveryType,
-    ) -> Result<Array<'static>, Problem> {
-        // SAFETY: the batch was written by the encoder of these columns.
-        let chunk = unsafe { Chunk::new(batch.as_slice()) };
-        Ok(deliver(&StoredColumn::of(&self.columns, index, chunk)?, rows, as_type)?.into_owned()?)
+        delivered: &DeliveryType,
+    ) -> Result<ArrayData, Problem> {
+        // SAFETY: the batch was written by the encoder of these columns. Its bytes do not move, and the arrays own them.
+        let stored = unsafe {
+            StoredColumn::of(&self.columns, index, Chunk::new(batch.as_slice()), Arc::<ChunkBytes>::clone(batch))?
+        };
+        deliver(&stored, rows, delivered)
     }
 }
 
 /// Stands for NULL.
 const NOTHING: pg_sys::Datum = pg_sys::Datum::null();
 
-/// Arrays with such elements.
-fn lists(stored: &StoredColumn<'_>, rows: usize, element: &Child) -> Result<Values<'static>, Problem> {
+/// Arrays with such elements: where each ends, and the elements of all.
+fn lists(stored: &StoredColumn<'_>, rows: usize, element: &Child) -> Result<(Buffer, ArrayData), Problem> {
     let of = ElementType::of(element.column.type_oid);
     // A vector type: its lower bound is 0 and does not show in its text.
     let is_vector = matches!(stored.column.base_type, pg_sys::INT2VECTOROID | pg_sys::OIDVECTOROID);
@@ -131,7 +150,7 @@ fn lists(stored: &StoredColumn<'_>, rows: usize, element: &Child) -> Result<Valu
         Problem::Value(element, problem) => Problem::Value(ends.row_of(element), problem),
         other => other,
     })?;
-    Ok(Values::List(ends.into_bytes(), Box::new(array)))
+    Ok((ends.into_buffer(), array))
 }
 
 /// The bounds of an array as PostgreSQL prints them: `[0:2][1:1]`.
@@ -141,7 +160,7 @@ fn bounds(dimensions: &[(i32, i32)]) -> String {
 }
 
 /// Rows with such attributes.
-fn structs(stored: &StoredColumn<'_>, rows: usize, attributes: &[Child]) -> Result<Values<'static>, Problem> {
+fn structs(stored: &StoredColumn<'_>, rows: usize, attributes: &[Child]) -> Result<Vec<ArrayData>, Problem> {
     let Column { base_type, base_typmod, .. } = stored.column;
     // SAFETY: asks the catalog for a row type that a running query has; the copy is ours, in the current memory context.
     let (descriptor, row_type) = unsafe {
@@ -189,7 +208,7 @@ fn structs(stored: &StoredColumn<'_>, rows: usize, attributes: &[Child]) -> Resu
     for (index, child) in attributes.iter().enumerate() {
         arrays.add(parts.deliver(&batch, index, rows, &child.delivered)?)?;
     }
-    Ok(Values::Struct(arrays))
+    Ok(arrays)
 }
 
 /// That many copies of an item.

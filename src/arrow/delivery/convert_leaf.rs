@@ -1,14 +1,12 @@
 //! Conversion of values without parts: as they are stored, or into the bytes of another type.
 
-use std::borrow::Cow;
-
+use arrow_buffer::Buffer;
 use arrow_cache_core::formats::column_buffers::ColumnBuffers;
 use arrow_cache_core::formats::{decimal, epoch};
 use arrow_cache_core::{Reason, Room, RoomyVec, Unrepresentable, Why};
 use arrow_schema::DataType;
 use pgrx::pg_sys;
 
-use super::array::Values;
 use super::delivery_type::DeliveryType;
 use super::stored_column::{Decoded, Ends, Problem, StoredColumn};
 use super::text_output::{OutputFunction, utf8};
@@ -18,7 +16,7 @@ use crate::pg::enum_catalog::CatalogLabels;
 use crate::pg::row::Value;
 
 /// The values as they are stored.
-pub fn as_stored<'a>(stored: &StoredColumn<'a>, rows: usize) -> Result<Values<'a>, Problem> {
+pub fn as_stored(stored: &StoredColumn<'_>, rows: usize) -> Result<Vec<Buffer>, Problem> {
     let ColumnBuffers { offsets, values, .. } = stored.buffers();
     if stored.has_unrepresentable && matches!(stored.column.kind, Kind::Timestamp | Kind::TimestampTz) {
         for row in 0..rows {
@@ -31,12 +29,8 @@ pub fn as_stored<'a>(stored: &StoredColumn<'a>, rows: usize) -> Result<Values<'a
             }
         }
     }
-    Ok(match stored.column.storage_type() {
-        DataType::Boolean => Values::Bits(Cow::Borrowed(values)),
-        DataType::Utf8 | DataType::Binary => Values::Variable(Cow::Borrowed(offsets), Cow::Borrowed(values)),
-        DataType::FixedSizeBinary(width) => Values::Fixed(width as usize, Cow::Borrowed(values)),
-        fixed => Values::Fixed(fixed.primitive_width().unwrap_or(0), Cow::Borrowed(values)),
-    })
+    let values = stored.buffer(values);
+    Ok(if offsets.is_empty() { vec![values] } else { vec![stored.buffer(offsets), values] })
 }
 
 /// Numerics, whose texts are stored.
@@ -45,7 +39,7 @@ pub fn numbers<const N: usize>(
     rows: usize,
     delivered: &DeliveryType,
     number: impl Fn(&[u8]) -> Result<[u8; N], decimal::Misfit>,
-) -> Result<Values<'static>, Problem> {
+) -> Result<Vec<Buffer>, Problem> {
     let texts = stored.buffers();
     leaf(stored, rows, &delivered.data_type(), |row, values| {
         let text = texts.bytes(row);
@@ -55,7 +49,7 @@ pub fn numbers<const N: usize>(
 }
 
 /// Intervals as months, days and nanoseconds.
-pub fn intervals(stored: &StoredColumn<'_>, rows: usize) -> Result<Values<'static>, Problem> {
+pub fn intervals(stored: &StoredColumn<'_>, rows: usize) -> Result<Vec<Buffer>, Problem> {
     let mut decoded = Decoded::new(stored);
     leaf(stored, rows, &DeliveryType::MonthDayNano.data_type(), |row, values| {
         decoded.with(row, |value| {
@@ -70,7 +64,7 @@ pub fn intervals(stored: &StoredColumn<'_>, rows: usize) -> Result<Values<'stati
 }
 
 /// Labels of an enum.
-pub fn labels(stored: &StoredColumn<'_>, rows: usize, labels: &CatalogLabels) -> Result<Values<'static>, Problem> {
+pub fn labels(stored: &StoredColumn<'_>, rows: usize, labels: &CatalogLabels) -> Result<Vec<Buffer>, Problem> {
     let mut decoded = Decoded::new(stored);
     leaf(stored, rows, &DataType::Utf8, |row, values| {
         decoded.with(row, |value| {
@@ -82,7 +76,7 @@ pub fn labels(stored: &StoredColumn<'_>, rows: usize, labels: &CatalogLabels) ->
 }
 
 /// Texts that the type's output function gives.
-pub fn texts(stored: &StoredColumn<'_>, rows: usize) -> Result<Values<'static>, Problem> {
+pub fn texts(stored: &StoredColumn<'_>, rows: usize) -> Result<Vec<Buffer>, Problem> {
     let mut output = OutputFunction::new(stored.column.type_oid);
     let mut decoded = Decoded::new(stored);
     leaf(stored, rows, &DataType::Utf8, |row, values| {
@@ -90,13 +84,13 @@ pub fn texts(stored: &StoredColumn<'_>, rows: usize) -> Result<Values<'static>, 
     })
 }
 
-/// Values without parts. `append` adds the bytes of the value in a row, which is not NULL.
+/// The buffers of values without parts. `append` adds the bytes of the value in a row, which is not NULL.
 fn leaf(
     stored: &StoredColumn<'_>,
     rows: usize,
     data_type: &DataType,
     mut append: impl FnMut(usize, &mut Vec<u8>) -> Result<(), Unrepresentable>,
-) -> Result<Values<'static>, Problem> {
+) -> Result<Vec<Buffer>, Problem> {
     let width = data_type.primitive_width();
     let (mut ends, mut values) = (Ends::new(rows)?, Vec::new());
     values.make_room(rows * width.unwrap_or(0))?;
@@ -106,14 +100,18 @@ fn leaf(
         } else {
             append(row, &mut values).map_err(|problem| Problem::Value(row, problem))?;
         }
-        ends.add(row, values.len())?;
+        if width.is_none() {
+            ends.add(row, values.len())?;
+        }
         backend::accept_interrupts();
     }
-    Ok(match width {
-        Some(width) => Values::Fixed(width, Cow::Owned(values)),
-        None if !are_texts(&values, ends.bytes().as_chunks().0) => return Err(Reason::TextEncoding.into()),
-        None => Values::Variable(Cow::Owned(ends.into_bytes()), Cow::Owned(values)),
-    })
+    if width.is_some() {
+        return Ok(vec![Buffer::from_vec(values)]);
+    }
+    if !are_texts(&values, ends.bytes().as_chunks().0) {
+        return Err(Reason::TextEncoding.into());
+    }
+    Ok(vec![ends.into_buffer(), Buffer::from_vec(values)])
 }
 
 /// A date, time or interval of this type beyond what Arrow holds. Leaves its text in the current memory context.

@@ -7,12 +7,12 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
+use arrow_array::{RecordBatch, RecordBatchOptions, make_array};
 use arrow_cache_core::shown;
-use arrow_cache_core::{ExportOptions, HashBuffer, OutOfMemory, RoomyVec, shown_list};
+use arrow_cache_core::{ExportOptions, HashBuffer, OutOfMemory, Reason, RoomyVec, shown_list};
 use arrow_schema::{Schema, SchemaRef};
 use pgrx::pg_sys;
 
-use super::array::Array;
 use super::convert::deliver;
 use super::delivery_type::{DeliveryType, PartBudget};
 use super::pinned_settings::PinnedSettings;
@@ -127,12 +127,17 @@ impl Delivery {
     ///
     /// # Errors
     /// The first value that cannot be delivered, by its column and row.
-    pub fn batch<'a>(&self, chunk: Chunk<'a>, rows: usize, before: u64) -> Result<Vec<Array<'a>>, CacheError> {
+    ///
+    /// # Safety
+    /// What is made of the chunk must go before it.
+    pub unsafe fn batch(&self, chunk: Chunk<'_>, rows: usize, before: u64) -> Result<RecordBatch, CacheError> {
+        let _headroom = schema::headroom_of(&self.schema)?;
         let is_plain = self.converts_nothing() && !chunk.has_unrepresentable();
         let pinned = if is_plain { None } else { Some(PinnedSettings::enter()?) };
         let mut arrays = Vec::with_room(self.wanted.len())?;
         for wanted in &self.wanted {
-            let stored = StoredColumn::of(&self.stored, wanted.index, chunk)?;
+            // SAFETY: the caller's promise.
+            let stored = unsafe { StoredColumn::of(&self.stored, wanted.index, chunk, Arc::new(()))? };
             let array = in_context_of_its_own(|| deliver(&stored, rows, &wanted.delivered));
             let array = array.map_err(|problem| match problem {
                 Problem::Value(row, problem) => {
@@ -140,12 +145,14 @@ impl Delivery {
                 }
                 Problem::Result(reason) => CacheError::undeliverable(reason),
             })?;
-            arrays.add(array)?;
+            arrays.add(make_array(array))?;
         }
         if let Some(pinned) = pinned {
             pinned.leave();
         }
-        Ok(arrays)
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(self.schema(), arrays, &options);
+        batch.map_err(|_| CacheError::undeliverable(Reason::UnsupportedType))
     }
 }
 

@@ -1,7 +1,11 @@
 //! One stored column on its way to a client: its buffers, and its values as the server has them. Belongs to one conversion.
 
+use std::ptr::NonNull;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use arrow_buffer::Buffer;
+use arrow_buffer::alloc::Allocation;
 use arrow_cache_core::formats::column_buffers::ColumnBuffers;
 use arrow_cache_core::{OutOfMemory, Reason, RoomyVec, Unrepresentable, Why};
 use pgrx::pg_sys;
@@ -39,6 +43,8 @@ pub struct StoredColumn<'a> {
     reader: Reader<'a>,
     /// Does the chunk have timestamps that Arrow would misread?
     pub has_unrepresentable: bool,
+    /// Keeps the chunk in its place for arrays that lie on it.
+    owner: Arc<dyn Allocation>,
 }
 
 impl<'a> StoredColumn<'a> {
@@ -46,14 +52,31 @@ impl<'a> StoredColumn<'a> {
     ///
     /// # Errors
     /// There is no memory for it.
-    pub fn of(columns: &[Column], index: usize, chunk: Chunk<'a>) -> Result<Self, OutOfMemory> {
+    ///
+    /// # Safety
+    /// The owner must keep the chunk in its place as long as it lives, or the arrays that are made of the column go before the chunk.
+    pub unsafe fn of(
+        columns: &[Column],
+        index: usize,
+        chunk: Chunk<'a>,
+        owner: Arc<dyn Allocation>,
+    ) -> Result<Self, OutOfMemory> {
         let reader = Reader::of_some(columns, &[index], chunk)?;
-        Ok(Self { column: columns[index], reader, has_unrepresentable: chunk.has_unrepresentable() })
+        Ok(Self { column: columns[index], reader, has_unrepresentable: chunk.has_unrepresentable(), owner })
     }
 
     /// Its buffers.
     pub fn buffers(&self) -> ColumnBuffers<'a> {
         self.reader.buffers_of(0)
+    }
+
+    /// Some of its bytes as a buffer of an array, which lies on them.
+    pub fn buffer(&self, bytes: &'a [u8]) -> Buffer {
+        if bytes.is_empty() {
+            return Buffer::default();
+        }
+        // SAFETY: the bytes are those of the chunk, which `of` was promised to stay.
+        unsafe { Buffer::from_custom_allocation(NonNull::from(bytes).cast(), bytes.len(), Arc::clone(&self.owner)) }
     }
 }
 
@@ -158,8 +181,8 @@ impl Ends {
         &self.0
     }
 
-    /// As `bytes`.
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.0
+    /// As a buffer of an array.
+    pub fn into_buffer(self) -> Buffer {
+        Buffer::from_vec(self.0)
     }
 }
