@@ -30,11 +30,21 @@ CREATE FUNCTION @extschema@.last_reason() RETURNS pg_catalog.text STRICT VOLATIL
 
 -- src/functions/set_policy.rs
 
-CREATE FUNCTION @extschema@.set_policy(relation pg_catalog.regclass, policy pg_catalog.text) RETURNS pg_catalog.void
-    STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_set_policy';
 CREATE FUNCTION @extschema@.policy(relation pg_catalog.regclass) RETURNS pg_catalog.text STRICT STABLE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_policy';
+-- Says how results over a relation may be cached: `default`, `never`, or `trusted` (although the server cannot see its changes). For the relation's owner.
+CREATE FUNCTION @extschema@.set_policy(relation pg_catalog.regclass, policy pg_catalog.text) RETURNS pg_catalog.void
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE plpgsql AS $set_policy$
+BEGIN
+    -- Raises if the library is not loaded.
+    PERFORM @extschema@.policy($1);
+    EXECUTE pg_catalog.format('SECURITY LABEL FOR pg_arrow_cache ON %s %s IS %L',
+        (SELECT CASE c.relkind WHEN 'v'::"char" THEN 'VIEW' WHEN 'm'::"char" THEN 'MATERIALIZED VIEW' WHEN 'f'::"char" THEN 'FOREIGN TABLE' ELSE 'TABLE' END
+         FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.=) $1::pg_catalog.oid),
+        $1, CASE WHEN $2 OPERATOR(pg_catalog.<>) 'default'::pg_catalog.text THEN $2 END);
+END
+$set_policy$;
 
 -- src/export/
 

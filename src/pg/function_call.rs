@@ -51,14 +51,6 @@ impl<'c> FunctionCall<'c> {
         self.argument(index).map_or(pg_sys::InvalidOid, |value| pg_sys::Oid::from(value.word() as u32))
     }
 
-    /// The bytes of an argument that is a text, by its number from 0, in the encoding of the database; none for NULL.
-    pub fn text(self, index: usize) -> &'c [u8] {
-        self.argument(index).map_or(&[], |value| {
-            // SAFETY: the signature says that it is a text. It is valid as long as the call, as is a copy in the current memory context.
-            unsafe { pgrx::varlena_to_byte_slice(kept!(pg_sys::pg_detoast_datum_packed(value.datum().cast_mut_ptr()))) }
-        })
-    }
-
     /// What a trigger is called for; `None` if the caller is no trigger.
     pub fn trigger(self) -> Option<&'c pg_sys::TriggerData> {
         // SAFETY: `of` was promised that the call is valid. Its context is null or a node, whose tag tells its type.

@@ -40,7 +40,7 @@ my %FITS = (
 	check => ['() RETURNS TABLE (a text, b text, c text)'],
 	flush => ['() RETURNS int8'], invalidate => ['(regclass) RETURNS int8'], reset_stats => ['() RETURNS void'],
 	invalidate_on_change => ['() RETURNS trigger'], last_status => ['() RETURNS text'], last_reason => ['() RETURNS text'],
-	set_policy => ['(regclass, text) RETURNS void'], policy => ['(regclass) RETURNS text'],
+	policy => ['(regclass) RETURNS text'],
 	query => [ '(text) RETURNS bytea', '(text, VARIADIC "any") RETURNS bytea' ], fetch => ['(text, jsonb) RETURNS SETOF bytea'],
 	messages => ['(text, jsonb) RETURNS TABLE (a int4, b bool, c int8, d bytea)'],
 	schema => ['(text, jsonb) RETURNS TABLE (a int4, b text, c regtype, d text, e bool, f text)'],

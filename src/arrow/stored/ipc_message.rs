@@ -1,7 +1,5 @@
 //! The Arrow IPC message of a stored batch, laid out from the buffers of its columns. The body is copied once, into its place.
 
-use std::borrow::Cow;
-
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 use arrow_ipc::{Buffer, FieldNode, MessageBuilder, MessageHeader, MetadataVersion, RecordBatchBuilder};
 use flatbuffers::FlatBufferBuilder;
@@ -16,7 +14,7 @@ const PREFIX: usize = 8;
 /// The buffers of a batch, column by column.
 pub struct Body<'a> {
     rows: usize,
-    parts: Vec<Cow<'a, [u8]>>,
+    parts: Vec<&'a [u8]>,
     nodes: Vec<FieldNode>,
 }
 
@@ -29,21 +27,20 @@ impl<'a> Body<'a> {
         Ok(Self { rows, parts: Vec::with_room(3 * columns)?, nodes: Vec::with_room(columns)? })
     }
 
-    /// Begins a column, or a part of one, that has `rows` rows. Its buffers follow, the bitmap of those that are not
-    /// NULL first, which is empty without NULLs.
+    /// Begins a column. Its buffers follow, the bitmap of those that are not NULL first, which is empty without NULLs.
     ///
     /// # Errors
     /// There is no memory for more.
-    pub fn node(&mut self, rows: usize, nulls: usize, validity: Cow<'a, [u8]>) -> Result<(), OutOfMemory> {
-        self.nodes.add(FieldNode::new(rows as i64, nulls as i64))?;
+    pub fn column(&mut self, nulls: usize, validity: &'a [u8]) -> Result<(), OutOfMemory> {
+        self.nodes.add(FieldNode::new(self.rows as i64, nulls as i64))?;
         self.parts.add(validity)
     }
 
     /// Adds a buffer to the last column.
     ///
     /// # Errors
-    /// As `node`.
-    pub fn buffer(&mut self, bytes: Cow<'a, [u8]>) -> Result<(), OutOfMemory> {
+    /// As `column`.
+    pub fn buffer(&mut self, bytes: &'a [u8]) -> Result<(), OutOfMemory> {
         self.parts.add(bytes)
     }
 
