@@ -28,7 +28,7 @@ CREATE FUNCTION @extschema@.last_status() RETURNS pg_catalog.text STRICT VOLATIL
 CREATE FUNCTION @extschema@.last_reason() RETURNS pg_catalog.text STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_last_reason';
 
--- src/functions/set_policy.rs
+-- src/functions/policy_label.rs
 
 CREATE FUNCTION @extschema@.policy(relation pg_catalog.regclass) RETURNS pg_catalog.text STRICT STABLE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_policy';

@@ -242,7 +242,7 @@ impl CacheError {
         Self::new(
             ERRCODE_INVALID_PARAMETER_VALUE,
             format!("unknown cache policy \"{word}\""),
-            "A policy is \"never\" or \"trusted\"; \"default\" of set_policy(), and NULL as a label, stand for none.",
+            "A label is \"never\" or \"trusted\"; NULL stands for the default, as \"default\" does in set_policy().",
         )
     }
 

@@ -14,6 +14,7 @@ use crate::arrow::delivery::deliver::Delivery;
 use crate::arrow::delivery::schema::headroom_of;
 use crate::error::or_raise;
 use crate::pg::allocator::headroom;
+use crate::pg::error_passing::caught;
 use crate::pg::row_type::RowType;
 
 /// Bytes of the largest value that PostgreSQL can allocate (MaxAllocSize).
@@ -159,8 +160,8 @@ impl Stream {
             Some(encoder) => encoder,
             none => none.insert(encoder(&self.delivery.schema(), self.compression).map_err(|_| OutOfMemory)?),
         };
-        // Nothing but memory can be missing.
-        let message = encoder.encode(batch).map_err(|_| OutOfMemory)?;
+        // Nothing but memory can be missing. Without any for its context, zstd ends in a panic.
+        let message = caught(|| encoder.encode(batch)).map_err(|_| OutOfMemory)?.map_err(|_| OutOfMemory)?;
         output.batch(batch.num_rows(), &Vec::collected(message.iter().map(Buffer::as_slice))?);
         Ok(())
     }

@@ -42,7 +42,6 @@ fn collect(text: &CStr, arguments: &[Argument<'_>]) -> WholeStream {
             query.run(direction, count, true);
             export.after_run();
             query.finish();
-            query.free();
             stream
         })
     })

@@ -6,7 +6,7 @@ mod change_token;
 mod change_trigger;
 mod check;
 mod last_status;
-pub mod set_policy;
+pub mod policy_label;
 mod statement_stats;
 mod stats;
 mod unindexed_time;

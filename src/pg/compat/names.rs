@@ -1,4 +1,4 @@
-//! Whose an object is, and what a name stands for.
+//! What a role may do with an object, and what a name stands for.
 
 use std::ffi::CStr;
 
