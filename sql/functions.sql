@@ -28,13 +28,23 @@ CREATE FUNCTION @extschema@.last_status() RETURNS pg_catalog.text STRICT VOLATIL
 CREATE FUNCTION @extschema@.last_reason() RETURNS pg_catalog.text STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_last_reason';
 
--- src/functions/set_policy.rs
+-- src/functions/policy_label.rs
 
-CREATE FUNCTION @extschema@.set_policy(relation pg_catalog.regclass, policy pg_catalog.text) RETURNS pg_catalog.void
-    STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_set_policy';
 CREATE FUNCTION @extschema@.policy(relation pg_catalog.regclass) RETURNS pg_catalog.text STRICT STABLE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_policy';
+-- Says how results over a relation may be cached: `default`, `never`, or `trusted` (although the server cannot see its changes). For the relation's owner.
+CREATE FUNCTION @extschema@.set_policy(relation pg_catalog.regclass, policy pg_catalog.text) RETURNS pg_catalog.void
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE plpgsql AS $set_policy$
+BEGIN
+    -- Raises if the library is not loaded.
+    PERFORM @extschema@.policy($1);
+    EXECUTE pg_catalog.format('SECURITY LABEL FOR pg_arrow_cache ON %s %s IS %L',
+        (SELECT CASE c.relkind WHEN 'v'::"char" THEN 'VIEW' WHEN 'm'::"char" THEN 'MATERIALIZED VIEW' WHEN 'f'::"char" THEN 'FOREIGN TABLE' ELSE 'TABLE' END
+         FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.=) $1::pg_catalog.oid),
+        $1, CASE WHEN $2 OPERATOR(pg_catalog.<>) 'default'::pg_catalog.text THEN $2 END);
+END
+$set_policy$;
 
 -- src/export/
 
@@ -70,9 +80,18 @@ CREATE FUNCTION @extschema@.etag(query pg_catalog.text) RETURNS pg_catalog.text 
 CREATE FUNCTION @extschema@.etag(query pg_catalog.text, VARIADIC params pg_catalog."any") RETURNS pg_catalog.text
     VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_etag';
-CREATE FUNCTION @extschema@.version(VARIADIC relations pg_catalog.regclass[]) RETURNS pg_catalog.text
-    STRICT VOLATILE PARALLEL UNSAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_version';
+-- The token of all rows of relations, as the user may see them. NULL if nothing can be promised of one of them, or if there is none. It is STABLE so that
+-- it sees what the calling statement sees.
+CREATE FUNCTION @extschema@.version(VARIADIC relations pg_catalog.regclass[]) RETURNS pg_catalog.text STRICT STABLE PARALLEL UNSAFE
+    LANGUAGE sql AS $version$
+SELECT CASE WHEN pg_catalog.count(*) OPERATOR(pg_catalog.=) pg_catalog.count(e.token)
+    THEN pg_catalog.left(pg_catalog.encode(pg_catalog.sha256(pg_catalog.string_agg(e.token, '' ORDER BY e.number)::pg_catalog.bytea), 'hex'), 32) END
+FROM (SELECT r.number, CASE WHEN c.relname IS NOT NULL
+          THEN @extschema@.etag(pg_catalog.format('SELECT * FROM %I.%I', n.nspname, c.relname)) END AS token
+      FROM pg_catalog.unnest($1) WITH ORDINALITY AS r (relation, number)
+      LEFT JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) r.relation::pg_catalog.oid
+      LEFT JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace) AS e
+$version$;
 
 -- src/functions/stats.rs and statement_stats.rs, for the views
 

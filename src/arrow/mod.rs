@@ -4,11 +4,8 @@
 //!   PostgreSQL's own values. `encode` turns rows into batches, `decode` turns batches into rows again.
 //! * `delivery`: what clients get. The mapping depends on the row type and the options of an export alone. Columns that need no change go
 //!   out as they are stored, the others are converted value by value.
-//!
-//! `ipc_message` lays both out as messages of the Arrow IPC format.
 
 pub mod delivery;
-pub mod ipc_message;
 mod stored;
 
 pub use stored::{chunk, column, decode, encode};

@@ -3,9 +3,10 @@
 use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys;
 
-use super::client_socket;
 use crate::error::or_raise;
 use crate::export::{END_OF_STREAM, Output};
+use crate::pg::client;
+use crate::pg::error_passing::keeping;
 
 /// Parts of a stream with fewer bytes are gathered: a message of their own would cost more than a copy.
 const SMALL: usize = 16 * 1024;
@@ -36,14 +37,14 @@ impl ToClient {
             }
             self.flush();
             let (now, later) = bytes.split_at(bytes.len().min(self.size));
-            client_socket::send(now);
+            send(now);
             bytes = later;
         }
     }
 
     fn flush(&mut self) {
         if !self.open.is_empty() {
-            client_socket::send(&self.open);
+            send(&self.open);
             self.open.clear();
         }
     }
@@ -71,4 +72,13 @@ impl Output for ToClient {
         self.add(&END_OF_STREAM);
         self.flush();
     }
+}
+
+/// Sends one CopyData message, as it lies. Raises on a cancel, or when the client is gone.
+fn send(bytes: &[u8]) {
+    // The length counts itself.
+    let [a, b, c, d] = (4 + bytes.len() as u32).to_be_bytes();
+    let message = &[&[b'd', a, b, c, d][..], bytes];
+    // SAFETY: messages go to the socket (`copy_statement`). What is raised jumps over plain frames only.
+    unsafe { keeping(|| client::send_pieces(message)) };
 }

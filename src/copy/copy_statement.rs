@@ -9,10 +9,10 @@ use pgrx::pg_sys::{self, NodeTag};
 use crate::error::{CacheError, or_raise};
 use crate::export;
 use crate::pg::allocator::headroom;
-use crate::pg::compat;
 use crate::pg::lists::integers;
 use crate::pg::row_type::RowType;
 use crate::pg::tree::{Tree, child, children};
+use crate::pg::{client, compat};
 
 /// Names of the format: that of the IPC stream.
 const FORMATS: [&CStr; 3] = [c"arrow", c"arrows", c"arrow_stream"];
@@ -89,7 +89,7 @@ fn check_direction(statement: &pg_sys::CopyStmt) {
         );
     }
     // SAFETY: a plain global of the backend.
-    if unsafe { pg_sys::whereToSendOutput } != pg_sys::CommandDest::DestRemote {
+    if unsafe { pg_sys::whereToSendOutput } != pg_sys::CommandDest::DestRemote || !client::is_socket() {
         refuse("COPY in the format \"arrow\" needs a client to send to", "Connect to a running server.");
     }
 }

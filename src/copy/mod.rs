@@ -2,10 +2,9 @@
 //!
 //! The server runs the statement as any COPY of a query: it checks, plans, starts and ends it, and every other library
 //! sees what it always sees. The server is given the statement without our options (`copy_statement`). The executor hooks take the rows
-//! from it (`stages`), and batches are sent where it would send lines (`client_stream`, `client_socket`), behind an answer of our own
+//! from it (`stages`), and batches are sent where it would send lines (`client_stream`), behind an answer of our own
 //! (`opening_response`).
 
-mod client_socket;
 mod client_stream;
 mod copy_statement;
 mod opening_response;

@@ -237,16 +237,12 @@ impl CacheError {
         )
     }
 
-    /// A word that is no policy. `default` tells whether the word "default" is allowed here.
-    pub fn unknown_policy(word: impl Display, default: bool) -> Self {
+    /// A label that is no policy.
+    pub fn unknown_policy(word: impl Display) -> Self {
         Self::new(
             ERRCODE_INVALID_PARAMETER_VALUE,
             format!("unknown cache policy \"{word}\""),
-            if default {
-                "A policy is \"default\", \"never\" or \"trusted\"."
-            } else {
-                "A label is \"never\" or \"trusted\"; NULL stands for the default."
-            },
+            "A label is \"never\" or \"trusted\"; NULL stands for the default, as \"default\" does in set_policy().",
         )
     }
 

@@ -79,15 +79,10 @@ impl<O: Output> Export<O> {
         };
         let source = match decision.answer {
             Answer::Stored { columns, chunks } => {
-                let make_stream = || Stream::new(row_type, &columns, options);
-                let mut stream = Box::new(make_stream());
+                let stream = Box::new(Stream::new(row_type, &columns, options));
                 // SAFETY: the batches go with the query's memory, as the export that they are part of.
                 let query = unsafe { QueryDesc::of_hook(query.as_ptr()) };
-                RowSource::Stored {
-                    batches: StoredBatches::new(query, chunks, &mut stream, make_stream),
-                    stream,
-                    output,
-                }
+                RowSource::Stored { batches: StoredBatches::new(query, chunks, &stream), stream, output }
             }
             Answer::Run(miss) => {
                 // Whatever happened to the plan on its way, rows with other columns are not stored.

@@ -112,26 +112,18 @@ impl<'q> InnerQuery<'q> {
         under_snapshot(self.desc.snapshot(), || within(self.text, code))
     }
 
-    /// Ends it, once it is started and has been run as far as is wanted.
-    pub fn finish(&self) {
-        let desc = self.desc.as_ptr();
+    /// Ends and frees it, once it is started and has been run as far as is wanted.
+    pub fn finish(self) {
         assert!(self.desc.is_started(), "a query is started before it ends");
-        // SAFETY: the query is ours, and started.
-        unsafe { kept!(pg_sys::ExecutorFinish(desc)) };
-        self.end();
-    }
-
-    fn end(&self) {
         let desc = self.desc.as_ptr();
-        // SAFETY: the query is ours, and started.
-        unsafe { kept!(pg_sys::ExecutorEnd(desc)) };
-    }
-
-    /// Frees it, once it has ended or when it was never started.
-    pub fn free(self) {
-        assert!(!self.desc.is_started(), "a query ends before it is freed");
-        // SAFETY: the query is ours, has ended or was never started, and is used no more.
-        unsafe { kept!(pg_sys::FreeQueryDesc(self.desc.as_ptr())) };
+        // SAFETY: the query is ours, started, and used no more.
+        unsafe {
+            self.within(|| {
+                kept!(pg_sys::ExecutorFinish(desc));
+                kept!(pg_sys::ExecutorEnd(desc));
+            });
+            kept!(pg_sys::FreeQueryDesc(desc));
+        }
     }
 }
 
@@ -140,8 +132,12 @@ impl<'q> InnerQuery<'q> {
 pub fn check_permitted<'q>(plan: Tree<'q, pg_sys::PlannedStmt>, text: &'q CStr, parameters: Parameters<'q>) {
     let query = InnerQuery::of_plan(plan, text, parameters);
     query.start_with(pg_sys::EXEC_FLAG_EXPLAIN_ONLY);
-    query.end();
-    query.free();
+    let desc = query.desc.as_ptr();
+    // SAFETY: the query is ours, started, and used no more.
+    unsafe {
+        kept!(pg_sys::ExecutorEnd(desc));
+        kept!(pg_sys::FreeQueryDesc(desc));
+    }
 }
 
 /// Parses, rewrites and plans one SELECT under the active snapshot, which will not be run. Raises what is wrong with it.

@@ -1,17 +1,20 @@
 //! A result as messages of an Arrow IPC stream, as the options of the export ask for. Whole batches that go out as they are
 //! stored are passed on untouched; all others are made anew, one batch at a time.
 
-use arrow_cache_core::{ExportOptions, Hash128, HashBuffer, OutOfMemory, RoomyVec};
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
+use arrow_cache_core::{Compression, ExportOptions, Hash128, HashBuffer, OutOfMemory, RoomyVec};
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::{IpcWriteOptions, StreamEncoder};
+use arrow_schema::{ArrowError, SchemaRef};
 
 use crate::arrow::chunk::Chunk;
 use crate::arrow::column::{Column, is_utf8};
-use crate::arrow::delivery::array::Array;
-use crate::arrow::delivery::compress::Compressor;
 use crate::arrow::delivery::deliver::Delivery;
-use crate::arrow::delivery::text_output::LabelSource;
-use crate::arrow::ipc_message::{ALIGNMENT, Body, head};
+use crate::arrow::delivery::schema::headroom_of;
 use crate::error::or_raise;
-use crate::pg::enum_catalog::CatalogLabels;
+use crate::pg::allocator::headroom;
+use crate::pg::error_passing::caught;
 use crate::pg::row_type::RowType;
 
 /// Bytes of the largest value that PostgreSQL can allocate (MaxAllocSize).
@@ -26,11 +29,6 @@ pub trait Output {
     fn schema(&mut self, message: &[u8]);
     /// A batch with that many rows.
     fn batch(&mut self, rows: usize, parts: &[&[u8]]);
-    /// A batch of a stored answer that goes out as it is stored. It stays where it is until the query's descriptor is gone, or longer
-    /// if that is asked for (`ServedQuery::keep_entry`).
-    fn stored(&mut self, rows: usize, message: &'static [u8]) {
-        self.batch(rows, &[message]);
-    }
     /// All has been sent.
     fn end(&mut self) {}
     /// Should more be made at once? If not, the export pauses after the batch.
@@ -49,9 +47,9 @@ pub struct Stream {
     batch_rows: usize,
     /// Do whole batches go out as they are stored?
     verbatim: bool,
-    /// Compresses the others, if that is asked for.
-    compressor: Option<Compressor>,
-    labels: LabelSource,
+    /// Makes messages of the others, once there are some.
+    encoder: Option<StreamEncoder>,
+    compression: Compression,
 }
 
 impl Stream {
@@ -60,14 +58,13 @@ impl Stream {
     /// Raises what the user can correct: a column that is not there, a type that the options cannot deliver.
     pub fn new(row_type: RowType<'_>, columns: &[Column], options: &ExportOptions) -> Self {
         let delivery = Delivery::new(row_type, columns, options).unwrap_or_else(|error| error.raise());
-        let compressor = or_raise(Compressor::new(options.compression));
         Self {
             left: options.limit.unwrap_or(u64::MAX),
             delivered: 0,
             batch_rows: options.batch_rows.unwrap_or(usize::MAX),
-            verbatim: delivery.is_verbatim() && compressor.is_none(),
-            compressor,
-            labels: None,
+            verbatim: delivery.is_verbatim() && options.compression == Compression::None,
+            encoder: None,
+            compression: options.compression,
             delivery,
         }
     }
@@ -75,36 +72,16 @@ impl Stream {
     /// The key under which the messages of an entry with so many rows may be kept beside it: all that decides on their bytes. `None` if they need
     /// little work, or are not all of the entry, or if something else decides, too.
     pub fn rendition_key(&self, rows: u64) -> Option<Hash128> {
-        let is_worth_it = self.compressor.is_some() || !self.delivery.converts_nothing();
+        let is_worth_it = self.compression != Compression::None || !self.delivery.converts_nothing();
         if !is_worth_it || rows == 0 || self.left < rows || !is_utf8() {
             return None;
         }
         let mut facts = HashBuffer::new();
         // Keys of messages for clients begin with the number of an encoding, which this is not.
         facts.u32(u32::MAX);
-        facts.u8(self.compressor.as_ref().map_or(u8::MAX, |compressor| compressor.kind().0.cast_unsigned()));
+        facts.u8(self.compression as u8);
         facts.u64(self.batch_rows as u64);
         self.delivery.add_facts(&mut facts).then(|| facts.finish())
-    }
-
-    /// Does it deliver labels of enums?
-    pub fn has_labels(&self) -> bool {
-        !or_raise(self.delivery.enums()).is_empty()
-    }
-
-    /// The labels that it delivers, as the catalog has them now. Raises what reading a catalog raises, which also accepts changes of definitions.
-    pub fn read_labels(&self) -> LabelSource {
-        let enums = or_raise(self.delivery.enums());
-        let mut labels = or_raise(Vec::with_room(enums.len()));
-        for one in enums {
-            labels.push((one, or_raise(CatalogLabels::read(one))));
-        }
-        Some(labels.into())
-    }
-
-    /// From now on labels of enums are taken from there.
-    pub fn take_labels_from(&mut self, labels: LabelSource) {
-        self.labels = labels;
     }
 
     /// Delivers a batch of a stored answer by the messages that were made of it before.
@@ -120,7 +97,7 @@ impl Stream {
         while rows > 0 {
             let length = self.batch_rows.min(rows);
             let Some(message) = messages.next() else { unreachable!("a rendition has a message for each batch") };
-            output.stored(length, message);
+            output.batch(length, &[message]);
             rows -= length;
         }
     }
@@ -152,20 +129,6 @@ impl Stream {
 
     /// Delivers a batch, or as much of it as may be delivered. Raises on a value that cannot be delivered.
     pub fn batch(&mut self, chunk: Chunk<'_>, output: &mut impl Output) {
-        self.deliver(chunk, output, |output, rows, message| output.batch(rows, &[message]));
-    }
-
-    /// Does what `batch` does, for a batch of a stored answer.
-    pub fn stored(&mut self, chunk: Chunk<'static>, output: &mut impl Output) {
-        self.deliver(chunk, output, |output, rows, message| output.stored(rows, message));
-    }
-
-    fn deliver<'c, O: Output>(
-        &mut self,
-        chunk: Chunk<'c>,
-        output: &mut O,
-        whole: impl FnOnce(&mut O, usize, &'c [u8]),
-    ) {
         let rows = usize::try_from(self.left).unwrap_or(usize::MAX).min(chunk.rows());
         if rows == 0 {
             return;
@@ -173,44 +136,49 @@ impl Stream {
         let before = self.delivered;
         self.delivered += rows as u64;
         self.left -= rows as u64;
-        self.delivery.check(chunk, rows, before).unwrap_or_else(|error| error.raise());
-        if self.verbatim && rows == chunk.rows() && rows <= self.batch_rows {
-            return whole(output, rows, chunk.message());
+        let is_whole = rows == chunk.rows() && rows <= self.batch_rows;
+        if self.verbatim && is_whole && !chunk.has_unrepresentable() {
+            return output.batch(rows, &[chunk.message()]);
         }
-        let arrays = self.delivery.batch(chunk, (rows, before), &self.labels).unwrap_or_else(|error| error.raise());
+        // SAFETY: the batch ends here.
+        let batch = unsafe { self.delivery.batch(chunk, rows, before) }.unwrap_or_else(|error| error.raise());
         let mut start = 0;
         while start < rows {
             let length = self.batch_rows.min(rows - start);
-            or_raise(self.send(&arrays, start, length, output));
+            or_raise(self.send(&batch.slice(start, length), output));
             start += length;
         }
     }
 
-    /// Sends some rows of a batch as a message of their own.
-    fn send(
-        &mut self,
-        arrays: &[Array<'_>],
-        start: usize,
-        rows: usize,
-        output: &mut impl Output,
-    ) -> Result<(), OutOfMemory> {
-        let mut body = Body::new(rows, arrays.iter().map(Array::nodes).sum())?;
-        arrays.iter().try_for_each(|array| array.add_to(&mut body, start, rows))?;
-        if let Some(compressor) = &mut self.compressor {
-            body.compress(compressor.kind(), |part| compressor.compress(part))?;
-        }
-        let head = head(&body.metadata()?)?;
-        let mut parts: Vec<&[u8]> = Vec::with_room(1 + 2 * body.parts().len())?;
-        parts.add(&head)?;
-        for part in body.parts().filter(|part| !part.is_empty()) {
-            parts.add(part)?;
-            let padding = part.len().next_multiple_of(ALIGNMENT) - part.len();
-            parts.add(&PADDING[..padding])?;
-        }
-        output.batch(rows, &parts);
+    /// Sends a batch as a message of its own.
+    fn send(&mut self, batch: &RecordBatch, output: &mut impl Output) -> Result<(), OutOfMemory> {
+        let _of_fields = headroom_of(&self.delivery.schema())?;
+        // Ends and bits of slices are copied. What is compressed grows by doubling, and the codecs take some themselves.
+        let copies = if self.compression == Compression::None { 1 } else { 4 };
+        let _of_values = headroom(CODEC_BYTES + copies * batch.get_array_memory_size())?;
+        let encoder = match &mut self.encoder {
+            Some(encoder) => encoder,
+            none => none.insert(encoder(&self.delivery.schema(), self.compression).map_err(|_| OutOfMemory)?),
+        };
+        // Nothing but memory can be missing. Without any for its context, zstd ends in a panic.
+        let message = caught(|| encoder.encode(batch)).map_err(|_| OutOfMemory)?.map_err(|_| OutOfMemory)?;
+        output.batch(batch.num_rows(), &Vec::collected(message.iter().map(Buffer::as_slice))?);
         Ok(())
     }
 }
 
-/// Follows a buffer up to the next multiple of `ALIGNMENT`.
-const PADDING: [u8; ALIGNMENT] = [0; ALIGNMENT];
+/// Makes messages of batches. The message of the schema, which it would put before the first one, is sent by `schema`.
+fn encoder(schema: &SchemaRef, compression: Compression) -> Result<StreamEncoder, ArrowError> {
+    let kind = match compression {
+        Compression::None => None,
+        Compression::Lz4 => Some(CompressionType::LZ4_FRAME),
+        Compression::Zstd => Some(CompressionType::ZSTD),
+    };
+    let options = IpcWriteOptions::default().try_with_compression(kind)?;
+    let mut encoder = StreamEncoder::try_new_with_options(schema, options)?;
+    encoder.encode(&RecordBatch::new_empty(schema.clone()))?;
+    Ok(encoder)
+}
+
+/// Bytes that compressing takes at most besides its output.
+const CODEC_BYTES: usize = 256 * 1024;

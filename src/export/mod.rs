@@ -2,12 +2,10 @@
 //! and what COPY shares with them.
 //!
 //! The query takes the steps of any other query (`one_select`, `inner_query`) and is looked up (`decision`). On a hit the stored batches are
-//! streamed (`stored_batches`); on a miss the plan runs once, its rows are encoded, sent, and stored if that is allowed (`export_run`, `row_sink`, `ipc_stream`). The value of `query` stays in pieces as long as nobody
-//! needs it whole (`stream_value`, `client_value`).
+//! streamed (`stored_batches`); on a miss the plan runs once, its rows are encoded, sent, and stored if that is allowed (`export_run`, `row_sink`, `ipc_stream`).
 //! All state belongs to one process.
 
 mod arguments;
-mod client_value;
 mod decision;
 mod error_context;
 mod export_run;
@@ -23,10 +21,8 @@ mod query_function;
 mod row_sink;
 mod schema_function;
 mod stored_batches;
-mod stream_value;
 
 pub use arguments::{Argument, parameters as query_parameters, text as query_text};
-pub use client_value::{may_return_stream, run_with_receiver};
 pub use decision::{Decision, decide};
 pub use error_context::within;
 pub use export_run::Export;

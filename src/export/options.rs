@@ -30,8 +30,7 @@ pub fn from_json(options: Option<String>) -> ExportOptions {
         .filter(|(_, value)| !value.is_null())
         .map(|(name, value)| (name, json_value(value)))
         .collect();
-    // Only COPY's grammar cannot tell a quoted name from a string.
-    ExportOptions { column_text: None, ..checked(&given) }
+    checked(&given)
 }
 
 fn json_value(value: serde_json::Value) -> OptionValue {

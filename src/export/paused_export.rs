@@ -115,8 +115,7 @@ impl Inner {
     /// Ends the query, once.
     fn end(&mut self) {
         if let Some(query) = self.query.take() {
-            query.within(|| query.finish());
-            query.free();
+            query.finish();
         }
     }
 }

@@ -3,15 +3,11 @@
 
 use std::vec::IntoIter;
 
-use arrow_cache_core::Hash128;
-
 use super::ipc_stream::{Output, Stream};
 use crate::arrow::chunk::Chunk;
-use crate::lookup::portal;
 use crate::pg::client;
 use crate::pg::query_desc::QueryDesc;
-use crate::serve::{self, ServedQuery};
-use crate::session;
+use crate::serve;
 
 /// Stored batches, of which some have been delivered.
 pub struct StoredBatches {
@@ -19,21 +15,6 @@ pub struct StoredBatches {
     chunks: Vec<&'static [u8]>,
     next: usize,
     way: Way,
-    /// The definitions that are known when the messages are made or found.
-    known: Known,
-}
-
-/// What this backend knows of definitions. While it is the same, labels that are read again are the same.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Known {
-    own_changes: u64,
-    messages: u64,
-}
-
-impl Known {
-    fn now() -> Self {
-        Self { own_changes: session::definition_changes(), messages: portal::messages_received() }
-    }
 }
 
 /// Where the messages come from.
@@ -47,68 +28,19 @@ enum Way {
 }
 
 impl StoredBatches {
-    /// All batches of an answer, which serves the query. The query is started, and these are its chunks. `make_stream` has made the stream, and can make it
-    /// again.
-    pub fn new(
-        query: QueryDesc<'static>,
-        chunks: Vec<&'static [u8]>,
-        stream: &mut Stream,
-        make_stream: impl FnOnce() -> Stream,
-    ) -> Self {
-        let mut batches = Self { query, chunks, next: 0, way: Way::Made, known: Known::now() };
+    /// All batches of an answer, which serves the query. The query is started, and these are its chunks.
+    pub fn new(query: QueryDesc<'static>, chunks: Vec<&'static [u8]>, stream: &Stream) -> Self {
+        let mut batches = Self { query, chunks, next: 0, way: Way::Made };
         let rows = batches.chunks().map(|chunk| chunk.rows() as u64).sum();
         if let (Some(key), Some(served)) = (stream.rendition_key(rows), serve::served(query)) {
-            batches.way = batches.way(served, key, stream, || {
-                let fresh = make_stream();
-                (fresh.rendition_key(rows) == Some(key), fresh)
-            });
-            batches.known = Known::now();
+            let expected: usize = batches.chunks().map(|chunk| stream.messages_of(chunk)).sum();
+            batches.way = match served.exported(key) {
+                Some(messages) if messages.len() == expected => Way::MadeBefore(messages.into_iter()),
+                _ if served.begin_export(key) => Way::Kept,
+                _ => Way::Made,
+            };
         }
         batches
-    }
-
-    /// `make_again` makes the stream again, and says whether its key is still this one.
-    fn way(
-        &self,
-        served: ServedQuery<'_>,
-        key: Hash128,
-        stream: &mut Stream,
-        make_again: impl FnOnce() -> (bool, Stream),
-    ) -> Way {
-        if let Some(messages) = served.exported(key) {
-            let expected: usize = self.chunks().map(|chunk| stream.messages_of(chunk)).sum();
-            if messages.len() == expected {
-                return Way::MadeBefore(messages.into_iter());
-            }
-        }
-        if !served.begin_export(key) {
-            return Way::Made;
-        }
-        if stream.has_labels() {
-            // All labels are read before the first batch, so that all batches have the same. Reading them accepts changes of definitions: the stream is
-            // made of those that are known then, and no batch meets a type that has changed since.
-            let labels = stream.read_labels();
-            let (is_same, fresh) = make_again();
-            *stream = fresh;
-            if !is_same {
-                served.with_export(|kept| *kept = None);
-                return Way::Made;
-            }
-            stream.take_labels_from(labels);
-        }
-        Way::Kept
-    }
-
-    /// Makes the rest as if nothing were kept, if definitions may have changed since the beginning: other batches of this export tell of the change.
-    fn look_at_definitions(&mut self, stream: &mut Stream) {
-        if matches!(self.way, Way::Made) || self.known == Known::now() {
-            return;
-        }
-        if let Some(served) = serve::served(self.query) {
-            served.with_export(|kept| *kept = None);
-        }
-        stream.take_labels_from(None);
-        self.way = Way::Made;
     }
 
     fn chunk(&self, number: usize) -> Option<Chunk<'static>> {
@@ -123,13 +55,12 @@ impl StoredBatches {
     /// Delivers batches until the output wants no more. As a plan does, which fills a batch before it pauses: so a result of one batch is over, and its
     /// tables closed, at the same moment. True if nothing is left.
     pub fn deliver(&mut self, stream: &mut Stream, output: &mut impl Output) -> bool {
-        self.look_at_definitions(stream);
         while stream.rows_left() > 0
             && let Some(chunk) = self.chunk(self.next)
         {
             match &mut self.way {
-                Way::Made => stream.stored(chunk, output),
-                Way::Kept => stream.stored(chunk, &mut Keeping { query: self.query, output }),
+                Way::Made => stream.batch(chunk, output),
+                Way::Kept => stream.batch(chunk, &mut Keeping { query: self.query, output }),
                 Way::MadeBefore(messages) => stream.made_before(chunk, messages, output),
             }
             self.next += 1;

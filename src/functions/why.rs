@@ -8,7 +8,7 @@ use std::ffi::CStr;
 use arrow_cache_core::{Reason, unclear_hint};
 use pgrx::pg_sys;
 
-use super::clock_values;
+use super::unindexed_time;
 use crate::error::CacheError;
 use crate::export::{OwnQuery, Parameters};
 use crate::invalidation::own_writes;
@@ -48,9 +48,9 @@ impl From<Reason> for Refusal {
     }
 }
 
-/// What is told of a query that is cacheable: the relations that its answer would rest on, the values of the clock in its key, and whether it
-/// can be combined of parts, as the end of the sentence.
-type Findings = (Vec<u32>, Vec<Vec<u8>>, Vec<u8>);
+/// What is told of a query that is cacheable: the relations that its answer would rest on, and whether it can be combined of parts, as the end of
+/// the sentence.
+type Findings = (Vec<u32>, Vec<u8>);
 
 /// The row that is returned: whether the query is cacheable, the reason if it is not, and details.
 type Answer = (bool, Option<&'static str>, Option<Text>);
@@ -63,9 +63,9 @@ fn why(call: FunctionCall<'_>) -> Set<Answer> {
     let checked = export::under_callers_snapshot(|| export::within(&text, || unsafe { check(&store, &text) }));
     let is_unclear = unclear_hint(text.to_bytes()).is_some();
     Set::once(match checked {
-        Ok((relations, times, parts)) => {
+        Ok((relations, parts)) => {
             let hint = if is_unclear { b"; a hint before it is not understood".to_vec() } else { Vec::new() };
-            let details = [b"rests on ".to_vec(), listed(relations), listed_times(&times), parts, hint];
+            let details = [b"rests on ".to_vec(), listed(relations), parts, hint];
             (true, None, Some(Text(details.concat())))
         }
         Err(Refusal { reason: Reason::OutOfMemory, .. }) => CacheError::out_of_memory().raise(),
@@ -140,11 +140,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
                 Some(reason) => return Err(reason.into()),
             },
         }
-        Ok((
-            relations::of_plan(plan, traits.extras.relations()),
-            clock_values::of_plan(store, plan, question.snapshot),
-            parts,
-        ))
+        Ok((relations::of_plan(plan, traits.extras.relations()), parts))
     }
 }
 
@@ -219,7 +215,7 @@ fn moving(reason: Reason, question: &Question<'_>, traits: &QueryTraits, ddl: u6
     }
     let plan = question.plan;
     let unindexed =
-        clock_values::unindexed(plan, question.snapshot).map(|(relation, column)| compares(relation, column));
+        unindexed_time::compared_column(plan, question.snapshot).map(|(relation, column)| compares(relation, column));
     let may_depend_on_time = || rights_at_start::may_depend_on_time(plan, traits, || execute_rights::may_lack(ddl));
     unindexed.or_else(|| may_depend_on_time().then(|| ASKS_FOR_OTHER_RIGHTS.to_vec()))
 }
@@ -262,14 +258,6 @@ fn relation_name(relation: pg_sys::Oid) -> Vec<u8> {
         }
         CStr::from_ptr(kept!(pg_sys::quote_qualified_identifier(schema, name))).to_bytes().to_vec()
     }
-}
-
-/// The values of the clock, as the end of the sentence.
-fn listed_times(times: &[Vec<u8>]) -> Vec<u8> {
-    if times.is_empty() {
-        return Vec::new();
-    }
-    [b"; the clock in its key: ".to_vec(), times.join(b", ".as_slice())].concat()
 }
 
 /// Whether the answer of a query can be combined of parts, as the end of the sentence; nothing if it aggregates no table that has parts.

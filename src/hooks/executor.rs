@@ -13,7 +13,7 @@ use crate::pg::error_passing::{edge, with_cleanup, with_outcome};
 use crate::pg::newer_snapshot;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::{attention, backend};
-use crate::{capture, copy, export, fragments, serve, session, settings};
+use crate::{capture, copy, fragments, serve, session, settings};
 
 /// `ExecutorStart_hook`. The plan may be swapped before the executor sees it.
 ///
@@ -168,11 +168,7 @@ unsafe fn run_query(
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
         let desc = QueryDesc::of_hook(query_desc);
-        if attention::is_needless()
-            && !export::may_return_stream(desc)
-            && serve::served(desc).is_none()
-            && !backend::is_in_subtransaction()
-        {
+        if attention::is_needless() && serve::served(desc).is_none() && !backend::is_in_subtransaction() {
             run_level(query_desc, direction, count, once);
         } else {
             run_attended(query_desc, direction, count, once);
@@ -214,9 +210,6 @@ unsafe fn run_attended(
     unsafe {
         let desc = QueryDesc::of_hook(query_desc);
         if !copy::exports(query_desc) {
-            if export::may_return_stream(desc) {
-                return export::run_with_receiver(desc, || run_plan(desc, direction, count, once));
-            }
             return run_plan(desc, direction, count, once);
         }
         // COPY runs its query once, and asks for all rows.

@@ -10,7 +10,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::previous::active;
 use super::transaction::watch_released_resources;
-use crate::functions::set_policy;
+use crate::functions::policy_label;
 use crate::invalidation::{foreign, redefinition, targets, write_set};
 use crate::lookup::portal;
 use crate::pg::compat;
@@ -245,7 +245,7 @@ fn announce_effects(statement: Tree<'_, pg_sys::Node>) {
             write_set::note_silent_definition();
         }
     } else if let Some(label) = statement.as_a::<pg_sys::SecLabelStmt>() {
-        set_policy::before_security_label(label);
+        policy_label::before_security_label(label);
     } else if let Some(copy) = statement.as_a::<pg_sys::CopyStmt>() {
         let target = if copy.is_from { targets::changeable(child!(copy.relation), pg_sys::ACL_INSERT) } else { None };
         if let Some(relation) = target {

@@ -48,8 +48,7 @@ pub unsafe fn send(messages: &[u8]) {
 ///
 /// # Safety
 /// As `send`.
-pub unsafe fn send_pieces<'p, I: Iterator<Item = &'p [u8]>>(pieces: impl FnOnce() -> I + Copy) {
-    const { assert!(!std::mem::needs_drop::<I>(), "an error may jump over it") };
+pub unsafe fn send_pieces(pieces: &[&[u8]]) {
     // SAFETY: as in `hand_over` and `send`.
     unsafe {
         let flush = (*PqCommMethods).flush;
@@ -75,7 +74,7 @@ pub unsafe fn hand_over(messages: &[u8]) {
         }
         let flush = (*PqCommMethods).flush;
         if direct!(flush()) == 0 {
-            write(|| std::iter::once(messages));
+            write(&[messages]);
         }
     }
 }
@@ -91,7 +90,7 @@ pub fn queue(messages: &[u8]) {
 }
 
 /// Writes whole messages to the socket, piece by piece, waiting for it as the server does (pqcomm.c, `internal_flush`). Nothing may be queued.
-fn write<'p, I: Iterator<Item = &'p [u8]>>(pieces: impl FnOnce() -> I + Copy) {
+fn write(pieces: &[&[u8]]) {
     // SAFETY: a plain global of the backend. In the middle of a message no other may be sent, not even the farewell of a backend that
     // is told to quit at once. So the server is told that there is no client until the write has ended in any way.
     unsafe {
@@ -99,7 +98,7 @@ fn write<'p, I: Iterator<Item = &'p [u8]>>(pieces: impl FnOnce() -> I + Copy) {
         pg_sys::whereToSendOutput = pg_sys::CommandDest::DestNone;
         with_cleanup(
             || {
-                for piece in pieces() {
+                for piece in pieces {
                     if !write_all(piece) {
                         break;
                     }

@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use super::catalog_scan::{self, Catalog};
 
 /// The labels of one enum, as a snapshot saw them that was taken to read them.
-#[derive(Default)]
+#[derive(Default, PartialEq, Hash, Debug)]
 pub struct CatalogLabels {
     /// The values in ascending order, and where the label of each is.
     values: Vec<(u32, Range<usize>)>,

@@ -4,11 +4,9 @@
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use arrow_cache_core::RoomyVec;
 use pgrx::pg_sys;
 
 use super::row::Value;
-use crate::error::or_raise;
 
 /// The call of a SQL function, valid for `'c`.
 #[derive(Clone, Copy)]
@@ -51,42 +49,6 @@ impl<'c> FunctionCall<'c> {
     /// An argument that is an OID, by its number from 0; `InvalidOid` for NULL.
     pub fn oid(self, index: usize) -> pg_sys::Oid {
         self.argument(index).map_or(pg_sys::InvalidOid, |value| pg_sys::Oid::from(value.word() as u32))
-    }
-
-    /// The elements of an argument that is an array of OIDs, by its number from 0. `None` for NULL, and for an array with NULL in it.
-    pub fn oids(self, index: usize) -> Option<Vec<pg_sys::Oid>> {
-        let value = self.argument(index)?;
-        // SAFETY: the signature says that it is an array of OIDs, or of a type that has them as values: four bytes, passed by value. The
-        // server returns as many values and flags as it counts.
-        unsafe {
-            let array: *mut pg_sys::ArrayType = kept!(pg_sys::pg_detoast_datum(value.datum().cast_mut_ptr())).cast();
-            let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
-            let (length, by_value, align) = (4, true, pg_sys::TYPALIGN_INT as std::ffi::c_char);
-            kept!(pg_sys::deconstruct_array(
-                array,
-                (*array).elemtype,
-                length,
-                by_value,
-                align,
-                &raw mut values,
-                &raw mut nulls,
-                &raw mut count,
-            ));
-            let places = 0..count as usize;
-            if places.clone().any(|place| *nulls.add(place)) {
-                return None;
-            }
-            let element = |place| pg_sys::Oid::from((*values.add(place)).value() as u32);
-            Some(or_raise(Vec::collected(places.map(element))))
-        }
-    }
-
-    /// The bytes of an argument that is a text, by its number from 0, in the encoding of the database; none for NULL.
-    pub fn text(self, index: usize) -> &'c [u8] {
-        self.argument(index).map_or(&[], |value| {
-            // SAFETY: the signature says that it is a text. It is valid as long as the call, as is a copy in the current memory context.
-            unsafe { pgrx::varlena_to_byte_slice(kept!(pg_sys::pg_detoast_datum_packed(value.datum().cast_mut_ptr()))) }
-        })
     }
 
     /// What a trigger is called for; `None` if the caller is no trigger.

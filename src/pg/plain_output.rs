@@ -7,6 +7,7 @@ use pgrx::pg_sys;
 pub fn is_plain(base_type: pg_sys::Oid) -> bool {
     match base_type {
         pg_sys::BOOLOID
+        | pg_sys::CHAROID
         | pg_sys::INT2OID
         | pg_sys::INT4OID
         | pg_sys::INT8OID

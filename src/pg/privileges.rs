@@ -1,9 +1,9 @@
-//! What a role may do with a relation, as the server's catalogs tell. Keeps nothing. Only `check_owner` raises.
+//! What a role may do with a relation, as the server's catalogs tell. Keeps nothing.
 
 use pgrx::pg_sys;
 
 use super::catalog_row::CatalogRow;
-use super::{compat, server};
+use super::server;
 
 /// The role that the present code runs as. In a SECURITY DEFINER function that is the function's owner.
 pub fn current_role() -> pg_sys::Oid {
@@ -30,21 +30,6 @@ pub fn has(role: pg_sys::Oid, relation: pg_sys::Oid, privilege: u32) -> bool {
     }
 }
 
-/// May the present user read all columns of all rows of the relation?
-pub fn may_read_all_rows(relation: pg_sys::Oid) -> bool {
-    /// `RLS_ENABLED` (utils/rls.h)
-    const ENABLED: i32 = 2;
-    let mut missing = false;
-    // SAFETY: catalog searches by OID; `missing` tells of a relation that is gone, and nothing is raised about row security.
-    unsafe {
-        let mode = pg_sys::ACL_SELECT as pg_sys::AclMode;
-        let rights = kept!(pg_sys::pg_class_aclcheck_ext(relation, current_role(), mode, &raw mut missing));
-        !missing
-            && rights == pg_sys::AclResult::ACLCHECK_OK
-            && kept!(pg_sys::check_enable_rls(relation, pg_sys::InvalidOid, true)) != ENABLED
-    }
-}
-
 /// May the role change rows of the relation in some way, or does it own the relation?
 pub fn may_change(role: pg_sys::Oid, relation: pg_sys::Oid) -> bool {
     // SAFETY: a search of memberships.
@@ -59,19 +44,4 @@ pub fn may_change(role: pg_sys::Oid, relation: pg_sys::Oid) -> bool {
 pub fn owner(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
     let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, relation)?;
     row.relation().map(|class| class.relowner)
-}
-
-/// Raises the server's own error if the current user does not own the relation.
-pub fn check_owner(relation: pg_sys::Oid) {
-    if !compat::owns(current_role(), relation) {
-        // SAFETY: catalog searches by OID; the server makes its report of names and kinds that it copies.
-        unsafe {
-            let kind = kept!(pg_sys::get_relkind_objtype(kept!(pg_sys::get_rel_relkind(relation))));
-            kept!(pg_sys::aclcheck_error(
-                pg_sys::AclResult::ACLCHECK_NOT_OWNER,
-                kind,
-                kept!(pg_sys::get_rel_name(relation))
-            ));
-        }
-    }
 }

@@ -117,8 +117,6 @@ unsafe extern "C" {
 
     /// libpq/libpq.h
     pub static mut PqCommMethods: *const CommMethods;
-    /// libpq/libpq.h
-    pub static FeBeWaitSet: *mut pg_sys::WaitEventSet;
     /// utils/fmgrtab.h
     pub static fmgr_last_builtin_oid: pg_sys::Oid;
     /// utils/fmgrtab.h; as many as the one before says, and one for 0.

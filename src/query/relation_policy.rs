@@ -27,9 +27,9 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// The policy that a user's word stands for.
-    pub fn named(word: &[u8]) -> Option<Self> {
-        [Self::Default, Self::Never, Self::Trusted].into_iter().find(|policy| policy.name().as_bytes() == word)
+    /// The policy that a label stands for.
+    pub fn labelled(label: &[u8]) -> Option<Self> {
+        [Self::Never, Self::Trusted].into_iter().find(|policy| policy.name().as_bytes() == label)
     }
 
     /// The word for it.
@@ -38,15 +38,6 @@ impl Policy {
             Self::Default => "default",
             Self::Never => "never",
             Self::Trusted => "trusted",
-        }
-    }
-
-    /// The label that stands for it; none for the default.
-    pub fn label(self) -> Option<&'static CStr> {
-        match self {
-            Self::Default => None,
-            Self::Never => Some(c"never"),
-            Self::Trusted => Some(c"trusted"),
         }
     }
 }
@@ -68,7 +59,7 @@ fn labelled(relation: pg_sys::Oid) -> Policy {
         if label.is_null() { None } else { Some(CStr::from_ptr(label)) }
     };
     // A label that nobody could have set through the extension comes from a catalog that was edited by hand: the relation is not cached.
-    label.map_or(Policy::Default, |label| Policy::named(label.to_bytes()).unwrap_or(Policy::Never))
+    label.map_or(Policy::Default, |label| Policy::labelled(label.to_bytes()).unwrap_or(Policy::Never))
 }
 
 /// The description of a relation may have changed.

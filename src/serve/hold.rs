@@ -1,6 +1,6 @@
 //! A pin that the server's own clean-up releases: on success, error and subtransaction abort alike a memory context is reset or deleted, and its
 //! callbacks run. Rust's Drop does not run on all of those paths. At the end of the process the callbacks of contexts that outlive the transaction are
-//! called by us (`pg::context_callbacks`). A hold belongs to one query of this backend, or to a value that was made of its entry (`stay`).
+//! called by us (`pg::context_callbacks`). A hold belongs to one query of this backend.
 
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -32,8 +32,6 @@ pub struct Hold {
     exported: Option<Draft>,
     /// What the serving plan points into.
     template: Option<Rc<Template>>,
-    /// The entry is held as long as the memory context lives, whoever ends what before.
-    stays: bool,
 }
 
 impl Hold {
@@ -106,7 +104,6 @@ impl Hold {
                 direct: None,
                 exported: None,
                 template: None,
-                stays: false,
             });
             server::MemoryContextRegisterResetCallback(context, &raw mut (*hold).callback);
             Ok(hold)
@@ -158,18 +155,6 @@ impl Hold {
     /// Keeps a template for as long as the memory context lives.
     pub fn keep(&mut self, template: Rc<Template>) {
         self.template = Some(template);
-    }
-
-    /// Holds the entry for as long as the memory context lives.
-    pub fn stay(&mut self) {
-        self.stays = true;
-    }
-
-    /// The execution that has read the entry ends: lets it go, unless it stays.
-    pub fn end(&mut self) {
-        if !self.stays {
-            self.release();
-        }
     }
 
     /// Lets the entry go. May be called again, without effect.

@@ -64,7 +64,6 @@ mod started_under;
 mod template;
 
 pub use bound_portal_guard::Guard;
-pub use client_formats::ClientFormats;
 pub use client_rows::ClientRows;
 pub use hit::Hit;
 pub use hold::Hold;
@@ -72,7 +71,7 @@ pub use part_tap::{tap, tap_has_ended, tapped};
 pub use rerun::next as next_of_plan;
 pub use row_slot::slot_values;
 pub use rows::Rows;
-pub use scan::{ServedQuery, served};
+pub use scan::served;
 pub use serving_plan::swap_plan;
 pub use started_under::StartedUnder;
 pub use template::Template;

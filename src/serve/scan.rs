@@ -271,19 +271,13 @@ impl ServedQuery<'_> {
         // SAFETY: `served` has found the scan, which lives as long as the query's descriptor.
         unsafe { (*self.scan.as_ptr()).hold }
     }
-
-    /// Holds the entry beyond the execution, for as long as the memory context that the query's descriptor was made in.
-    pub fn keep_entry(self) {
-        // SAFETY: as in `note_run`.
-        unsafe { (*(*self.scan.as_ptr()).hold).stay() };
-    }
 }
 
 unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
     // SAFETY: the node was made by `create_state`; the hold lives in the context of the query's descriptor, which is still there.
     unsafe {
         let scan = node.cast::<CachedScanState>();
-        edge(|| (*(*scan).hold).end());
+        edge(|| (*(*scan).hold).release());
         for relation in nodes::<pg_sys::RelationData>((*scan).open) {
             direct!(pg_sys::relation_close(relation, pg_sys::NoLock as _));
         }

@@ -40,14 +40,14 @@ my %FITS = (
 	check => ['() RETURNS TABLE (a text, b text, c text)'],
 	flush => ['() RETURNS int8'], invalidate => ['(regclass) RETURNS int8'], reset_stats => ['() RETURNS void'],
 	invalidate_on_change => ['() RETURNS trigger'], last_status => ['() RETURNS text'], last_reason => ['() RETURNS text'],
-	set_policy => ['(regclass, text) RETURNS void'], policy => ['(regclass) RETURNS text'],
+	policy => ['(regclass) RETURNS text'],
 	query => [ '(text) RETURNS bytea', '(text, VARIADIC "any") RETURNS bytea' ], fetch => ['(text, jsonb) RETURNS SETOF bytea'],
 	messages => ['(text, jsonb) RETURNS TABLE (a int4, b bool, c int8, d bytea)'],
 	schema => ['(text, jsonb) RETURNS TABLE (a int4, b text, c regtype, d text, e bool, f text)'],
 	why => ['(text) RETURNS TABLE (a bool, b text, c text)'], stats_data => [], entries_data => [],
 	relations_data => ['() RETURNS TABLE (a oid, b int4, c int8, d timestamptz)'], bypass_reasons_data => ['() RETURNS TABLE (a text, b int8)'],
 	etag => [ '(text) RETURNS text', '(text, VARIADIC "any") RETURNS text' ],
-	statement_counts_data => [], version => ['(VARIADIC regclass[]) RETURNS text'],
+	statement_counts_data => [],
 );
 chomp(my $directory = `$ENV{PG_CONFIG} --pkglibdir`);
 my %symbols = map { $_ => 1 } slurp_file("$directory/pg_arrow_cache.so") =~ /\0pg_finfo_(\w+)(?=\0)/g;

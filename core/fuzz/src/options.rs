@@ -19,9 +19,6 @@ pub fn check(data: &[u8]) {
             check_options(&options);
             let reversed: Vec<_> = given.iter().rev().cloned().collect();
             assert_eq!(ExportOptions::parse(&reversed).as_ref(), Ok(&options), "the order does not matter");
-            for (name, value) in &given {
-                check_columns(name, value, &options);
-            }
         }
         Err(OptionError::Unknown { option }) => {
             assert!(!OPTION_NAMES.contains(&option.as_str()));
@@ -58,16 +55,4 @@ fn check_options(options: &ExportOptions) {
     };
     assert!(!columns.is_empty());
     assert!(columns.iter().enumerate().all(|(number, name)| !columns[..number].contains(name)), "each column once");
-}
-
-/// A list of columns in a text is the same list with every name in quotes, and as a list.
-fn check_columns(name: &str, value: &OptionValue, options: &ExportOptions) {
-    let (Some(columns), true, OptionValue::Text(_)) = (&options.columns, name == "columns", value) else {
-        return;
-    };
-    let quoted: Vec<String> = columns.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();
-    for same in [OptionValue::Text(quoted.join(" ,")), OptionValue::List(columns.clone())] {
-        let again = ExportOptions::parse(&[(name.to_owned(), same)]).expect("the names are good");
-        assert_eq!(again.columns.as_ref(), Some(columns));
-    }
 }

@@ -1,6 +1,7 @@
 //! The type that each column is delivered as: a pure function of its PostgreSQL type and of the options, never of the data.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow_cache_core::formats::decimal::MAX_PRECISION;
@@ -11,6 +12,8 @@ use pgrx::pg_sys;
 
 use super::text_output;
 use crate::arrow::column::{Column, Kind};
+use crate::error::or_raise;
+use crate::pg::enum_catalog::CatalogLabels;
 use crate::pg::row_type::RowType;
 
 /// Arrays and row types that may lie inside each other; deeper ones are text, since readers have limits of their own.
@@ -27,10 +30,8 @@ pub enum DeliveryType {
     Stored(DataType),
     /// The text that the type's output function gives.
     Text,
-    /// The label of an enum.
-    Label,
-    /// The text of a `"char"`.
-    CharByte,
+    /// The label of an enum, as the catalog had them when the delivery was prepared.
+    Label(Rc<CatalogLabels>),
     /// A numeric as a decimal of 128 bits.
     Decimal {
         /// Digits in all.
@@ -117,7 +118,7 @@ impl DeliveryType {
     pub fn data_type(&self) -> DataType {
         match self {
             Self::Stored(data_type) => data_type.clone(),
-            Self::Text | Self::Label | Self::CharByte => DataType::Utf8,
+            Self::Text | Self::Label(_) => DataType::Utf8,
             Self::Decimal { precision, scale } => DataType::Decimal128(*precision, scale.cast_signed()),
             Self::Float64 => DataType::Float64,
             Self::MonthDayNano => DataType::Interval(IntervalUnit::MonthDayNano),
@@ -141,9 +142,8 @@ impl DeliveryType {
                 "the infinities are the largest number and its negative; an error from 294247-01-10 on"
             }
             Self::Stored(DataType::Time64(_)) => "24:00:00 is 86400000000, which some readers refuse",
-            Self::Stored(_) | Self::Label => return None,
+            Self::Stored(_) | Self::Label(_) => return None,
             Self::Text => "the type's text, under fixed settings",
-            Self::CharByte => "a byte above 127 as a backslash and three octal digits",
             Self::Decimal { .. } => "an error for NaN, the infinities and numbers of more digits",
             Self::Float64 => "an error for numbers that the shortest text of a float does not show",
             Self::MonthDayNano => "an error for more than 292 years in hours, minutes and seconds",
@@ -210,12 +210,8 @@ fn decimal_of(typmod: i32) -> Result<(u8, u8), Stop> {
 
 fn of_flat(column: &Column, profile: &Profile, budget: &mut PartBudget, depth: u32) -> Result<DeliveryType, Stop> {
     let lenient = profile.on_unrepresentable == OnUnrepresentable::Text;
-    match column.base_type {
-        pg_sys::CHAROID => return Ok(DeliveryType::CharByte),
-        pg_sys::INTERVALOID if profile.interval == IntervalAs::MonthDayNano && !lenient => {
-            return Ok(DeliveryType::MonthDayNano);
-        }
-        _ => {}
+    if column.base_type == pg_sys::INTERVALOID && profile.interval == IntervalAs::MonthDayNano && !lenient {
+        return Ok(DeliveryType::MonthDayNano);
     }
     // SAFETY: asks the catalog, which has no element type for an unknown type.
     let element = unsafe { kept!(pg_sys::get_element_type(column.base_type)) };
@@ -227,7 +223,7 @@ fn of_flat(column: &Column, profile: &Profile, budget: &mut PartBudget, depth: u
     }
     // SAFETY: asks the catalog, which has no kind for an unknown type.
     match unsafe { kept!(pg_sys::get_typtype(column.base_type)) } as u8 {
-        pg_sys::TYPTYPE_ENUM => Ok(DeliveryType::Label),
+        pg_sys::TYPTYPE_ENUM => Ok(DeliveryType::Label(Rc::new(or_raise(CatalogLabels::read(column.base_type))))),
         pg_sys::TYPTYPE_COMPOSITE if depth < MAX_DEPTH => of_row(column, profile, budget, depth),
         _ => Ok(DeliveryType::Text),
     }

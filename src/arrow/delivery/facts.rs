@@ -1,9 +1,6 @@
 //! What decides, beside the stored bytes, on the bytes that a column is delivered as: its types, those of its parts, and how each is delivered. Two
 //! deliveries of an entry with the same facts have the same bytes. It is known for closed types alone, whose values are written alike by everybody
-//! (`pg/plain_output.rs`); enums are, too, if their labels are read from the catalog (`LabelSource`). Pure but for questions to the catalog.
-
-use arrow_cache_core::{OutOfMemory, RoomyVec};
-use pgrx::pg_sys;
+//! (`pg/plain_output.rs`); the labels of enums are a part of how they are delivered. Pure but for questions to the catalog.
 
 use super::delivery_type::{Child, DeliveryType};
 use crate::arrow::column::Column;
@@ -18,21 +15,6 @@ pub fn are_all(column: &Column, delivered: &DeliveryType) -> bool {
         DeliveryType::List(element) => of_child(element),
         DeliveryType::Struct(attributes) => is_whole(column) && attributes.iter().all(of_child),
         _ => true,
-    }
-}
-
-/// Adds the enums whose labels are in the values of a column that is delivered so, each once.
-///
-/// # Errors
-/// There is no memory for them.
-pub fn add_enums(column: &Column, delivered: &DeliveryType, enums: &mut Vec<pg_sys::Oid>) -> Result<(), OutOfMemory> {
-    match delivered {
-        DeliveryType::Label if !enums.contains(&column.base_type) => enums.add(column.base_type),
-        DeliveryType::List(element) => add_enums(&element.column, &element.delivered, enums),
-        DeliveryType::Struct(attributes) => {
-            attributes.iter().try_for_each(|attribute| add_enums(&attribute.column, &attribute.delivered, enums))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -1,17 +1,15 @@
 //! Delivery: stored batches as the Arrow columns that a client asked for.
 //!
 //! `delivery_type` determines the type that a column is delivered as. `deliver` puts a delivery together: it passes stored columns on and has the others
-//! converted (`convert_nested`, and `convert_scalar` for values without parts). `array` is a column of a delivered batch; `compress` compresses its buffers; `facts` tells whether two
+//! converted (`convert`, and `convert_leaf` for values without parts). `facts` tells whether two
 //! deliveries of an entry are the same bytes.
 
-pub mod array;
-mod bitmap;
-pub mod compress;
-mod convert_nested;
-mod convert_scalar;
+mod convert;
+mod convert_leaf;
 pub mod deliver;
 mod delivery_type;
 mod facts;
 mod pinned_settings;
 pub mod schema;
-pub mod text_output;
+mod stored_column;
+mod text_output;

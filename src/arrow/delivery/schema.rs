@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use arrow_cache_core::OutOfMemory;
-use arrow_ipc::convert::IpcSchemaEncoder;
-use arrow_ipc::{MessageBuilder, MessageHeader, MetadataVersion};
+use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions, write_message};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
-use flatbuffers::FlatBufferBuilder;
 
 use super::delivery_type::PartBudget;
 use crate::arrow::column::{Column, Kind};
-use crate::arrow::ipc_message;
 use crate::pg::allocator::{Headroom, headroom};
 
 /// Bytes that a schema takes at most while it is made, besides its fields.
@@ -30,23 +27,27 @@ pub fn headroom_for(columns: &[Column]) -> Result<Headroom, OutOfMemory> {
     headroom(SCHEMA_BYTES + (columns.len() + parts) * FIELD_BYTES)
 }
 
+/// Memory for what is made of a schema, or of a batch that has it, besides the values.
+///
+/// # Errors
+/// There is none.
+pub fn headroom_of(schema: &Schema) -> Result<Headroom, OutOfMemory> {
+    headroom(SCHEMA_BYTES + schema.fields().iter().map(fields_in).sum::<usize>() * FIELD_BYTES)
+}
+
 /// The message of a schema.
 ///
 /// # Errors
 /// There is no memory for it.
 pub fn message(schema: &Schema) -> Result<Vec<u8>, OutOfMemory> {
-    let fields = schema.fields().iter().map(fields_in).sum::<usize>();
-    let _headroom = headroom(SCHEMA_BYTES + fields * FIELD_BYTES)?;
-    let mut builder = FlatBufferBuilder::new();
-    let schema = IpcSchemaEncoder::new().schema_to_fb_offset(&mut builder, schema);
-    let mut message = MessageBuilder::new(&mut builder);
-    message.add_version(MetadataVersion::V5);
-    message.add_header_type(MessageHeader::Schema);
-    message.add_bodyLength(0);
-    message.add_header(schema.as_union_value());
-    let message = message.finish();
-    builder.finish(message, None);
-    ipc_message::head(builder.finished_data())
+    let _headroom = headroom_of(schema)?;
+    let (options, mut dictionaries) = (IpcWriteOptions::default(), DictionaryTracker::new(false));
+    let generator = IpcDataGenerator::default();
+    let encoded = generator.schema_to_bytes_with_dictionary_tracker(schema, &mut dictionaries, &options);
+    let mut message = Vec::new();
+    // Writing to memory does not fail.
+    write_message(&mut message, encoded, &options).map_err(|_| OutOfMemory)?;
+    Ok(message)
 }
 
 /// How many fields a field is, its parts included.

@@ -12,7 +12,7 @@
 
 use arrow_cache_core::{OutOfMemory, Reason, RoomyVec};
 
-use crate::arrow::ipc_message::{ALIGNMENT, Body, head};
+use super::ipc_message::{ALIGNMENT, Body, head};
 
 /// Bytes of the header in front of the directory.
 const HEADER: usize = 32;

@@ -72,12 +72,6 @@ impl<'a> Reader<'a> {
     pub fn rows(&self) -> usize {
         self.rows
     }
-
-    /// A value in a column of eight bytes each; `None` for NULL.
-    pub fn word(&self, column: usize, row: usize) -> Option<i64> {
-        let buffers = &self.columns[column];
-        (!buffers.is_null(row)).then(|| i64::from_le_bytes(buffers.fixed(row)))
-    }
 }
 
 /// Where the columns of a chunk are.

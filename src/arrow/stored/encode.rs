@@ -7,11 +7,11 @@ use arrow_cache_core::{OutOfMemory, Reason, RoomyVec};
 
 use super::chunk::EncodedBatch;
 use super::column::{Column, Kind};
+use super::ipc_message::Body;
 use super::last_value::LastValue;
 use super::reference_builder::{ReferenceBuilder, Representation};
 use super::row_block::{self, RowBlock};
 use super::scalar_builder::{Scalar, ScalarBuilder};
-use crate::arrow::ipc_message::Body;
 use crate::pg::row::Row;
 
 /// Size that a batch aims at, metadata included: above it the area's allocator keeps its pages in

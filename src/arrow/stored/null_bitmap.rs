@@ -1,11 +1,9 @@
 //! Validity bitmaps of the columns of a batch in the making: Arrow's way to tell which rows are NULL.
 
-use std::borrow::Cow;
-
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 
+use super::ipc_message::Body;
 use super::row_block::RowBlock;
-use crate::arrow::ipc_message::Body;
 
 /// Which rows of a column are not NULL, one bit each.
 #[derive(Default)]
@@ -40,7 +38,7 @@ impl Validity {
     /// There is no memory for that.
     pub fn begin_column<'a>(&'a self, body: &mut Body<'a>) -> Result<(), OutOfMemory> {
         let length = if self.nulls == 0 { 0 } else { body.rows().div_ceil(8) };
-        body.node(body.rows(), self.nulls, Cow::Borrowed(&self.bits[..length]))
+        body.column(self.nulls, &self.bits[..length])
     }
 }
 

@@ -1,6 +1,5 @@
 //! Builder of columns whose values are passed by reference: texts, numerics, arrays, uuids and the like.
 
-use std::borrow::Cow;
 use std::ffi::CStr;
 use std::ops::Range;
 
@@ -9,9 +8,9 @@ use arrow_cache_core::formats::numeric;
 use arrow_cache_core::{OutOfMemory, Reason, Room, RoomyVec};
 
 use super::column::are_texts;
+use super::ipc_message::Body;
 use super::null_bitmap::Validity;
 use super::row_block::RowBlock;
-use crate::arrow::ipc_message::Body;
 use crate::pg::row::Row;
 use crate::pg::varlena::Varlena;
 
@@ -194,8 +193,8 @@ impl ReferenceBuilder {
         self.validity.begin_column(body)?;
         if !matches!(self.representation, Representation::Fixed(_)) {
             let offsets = &self.offsets[..=body.rows()];
-            body.buffer(Cow::Borrowed(offsets.as_flattened()))?;
+            body.buffer(offsets.as_flattened())?;
         }
-        body.buffer(Cow::Borrowed(&self.bytes))
+        body.buffer(&self.bytes)
     }
 }

@@ -1,13 +1,11 @@
 //! Builder of columns whose values are passed by value: numbers, days, moments.
 
-use std::borrow::Cow;
-
 use arrow_cache_core::formats::epoch;
 use arrow_cache_core::{OutOfMemory, Reason, RoomyVec};
 
+use super::ipc_message::Body;
 use super::null_bitmap::{Validity, place_word};
 use super::row_block::RowBlock;
-use crate::arrow::ipc_message::Body;
 
 /// How the buffer of a column is made of datums that hold the values themselves.
 #[derive(Clone, Copy)]
@@ -138,7 +136,7 @@ impl ScalarBuilder {
     /// There is no memory for that.
     pub fn add_to<'a>(&'a self, body: &mut Body<'a>) -> Result<(), OutOfMemory> {
         self.validity.begin_column(body)?;
-        body.buffer(Cow::Borrowed(&self.bytes[..(body.rows() * self.bits_per_row()).div_ceil(8)]))
+        body.buffer(&self.bytes[..(body.rows() * self.bits_per_row()).div_ceil(8)])
     }
 
     /// Has the batch a timestamp that Arrow would misread?

@@ -1,22 +1,8 @@
-//! Whose an object is, and what a name stands for.
+//! What a role may do with an object, and what a name stands for.
 
 use std::ffi::CStr;
 
 use pgrx::pg_sys;
-
-/// Does the role own the relation? Raises if there is no such relation.
-pub fn owns(role: pg_sys::Oid, relation: pg_sys::Oid) -> bool {
-    #[cfg(feature = "pg15")]
-    // SAFETY: a catalog search by OID.
-    unsafe {
-        kept!(pg_sys::pg_class_ownercheck(relation, role))
-    }
-    #[cfg(not(feature = "pg15"))]
-    // SAFETY: a catalog search by OID.
-    unsafe {
-        kept!(pg_sys::object_ownercheck(pg_sys::RelationRelationId, relation, role))
-    }
-}
 
 /// May the role look up what is in the schema? Raises if there is no such schema.
 pub fn may_use_schema(role: pg_sys::Oid, schema: pg_sys::Oid) -> bool {

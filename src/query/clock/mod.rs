@@ -33,5 +33,5 @@ pub use leaf::{asks_for_time, is_time};
 pub use noted::ClockExpressions;
 pub use origin::EXTREMES;
 pub use sight::{Sight, Unindexed};
-pub use split::{Comparison, Split};
+pub use split::Comparison;
 pub use types::{has_dates, is_compared, is_known, reads_time};

@@ -388,7 +388,7 @@ def test_a_copy_inside_the_planning_of_another(table):
 
 def test_a_quoted_name_is_one_name(session):
     session.execute('CREATE TABLE "Ab" (a int, "A" int, "A b" int); INSERT INTO "Ab" VALUES (1, 2, 3)')
-    for written, value in [('"A"', 2), ('"A b"', 3), ("a", 1), ("'a, \"A\"'", 1)]:
+    for written, value in [('"A"', 2), ('"A b"', 3), ("a", 1), ("A", 1)]:
         with session.cursor().copy(f'COPY "Ab" TO STDOUT (FORMAT arrow, COLUMNS {written})') as copy:
             got = read(b"".join(copy))
         assert got.column(0).to_pylist() == [value]

@@ -43,7 +43,7 @@ def refused(session, deliver, *arguments):
     ("interval", "iso_8601"),
     ("extension_types", "all"),
     ("on_unrepresentable", "ignore"),
-    ("columns", ""), ("columns", "a,,b"), ("columns", '"a'), ("columns", "a, a"), ("columns", ["a", "a"]),
+    ("columns", 1), ("columns", ["a", "a"]),
 ], ids=str)
 def test_wrong_values(table, way, option, value):
     told = refused(table, WITH_OPTIONS[way], QUERY, {option: value})
@@ -71,7 +71,7 @@ def test_unknown_options(table, way, option):
 
 @ways
 @pytest.mark.parametrize("columns, missing", [
-    (["c"], "c"), ('a"', 'a"'), (["a", "c"], "c"), (["A"], "A"), ('"A"', "A"), ("b, nothing", "nothing"), (["a", ""], ""),
+    (["c"], "c"), ('a"', 'a"'), (["a", "c"], "c"), (["A"], "A"), ("A", "A"), ("a, b", "a, b"), (["a", ""], ""),
 ], ids=str)
 def test_unknown_columns(table, way, columns, missing):
     if way == "copy" and missing == "":

@@ -284,7 +284,7 @@ def test_memory_is_given_back(session, wire):
 
 @pytest.mark.parametrize("end", ["ROLLBACK", "ROLLBACK TO s; COMMIT"])
 def test_labels_of_a_transaction_that_is_undone(session, connect, end):
-    """What a session makes after it has renamed a label itself is kept for nobody: the name may never come. Cursors over such columns are executed."""
+    """What a session makes after it has renamed a label itself is kept for nobody: the name may never come. An export has the labels of its beginning."""
     session.execute(MIXED)
     session.execute("CREATE TABLE large AS SELECT t.* FROM t, generate_series(1, 20) g")
     query = "SELECT id, mood, moods, list FROM large ORDER BY id"
@@ -297,7 +297,8 @@ def test_labels_of_a_transaction_that_is_undone(session, connect, end):
     session.execute(f"BEGIN; DECLARE c CURSOR FOR SELECT arrow_cache.fetch('{query}')")
     assert len(session.execute("FETCH 2 FROM c", binary=True).fetchall()) == 2
     session.execute("SAVEPOINT s; ALTER TYPE mood RENAME VALUE 'sad' TO 'poison'")
-    assert any(b"poison" in row[0] for row in session.execute("FETCH ALL FROM c", binary=True))
+    assert not any(b"poison" in row[0] for row in session.execute("FETCH ALL FROM c", binary=True))
+    assert b"poison" in by_query(session, query)
     session.execute(end)
     for _ in range(3):
         assert by_query(second, query) == expected
@@ -376,7 +377,7 @@ def test_change_while_messages_are_made(session, other, wire, column, change):
 
 
 def test_own_change_between_batches(session):
-    """A statement may change a definition itself while its export pauses. Batches that were made before do not hide that."""
+    """A statement may change a definition itself while its export pauses. All batches have the labels of the beginning."""
     session.execute("CREATE TYPE mood AS ENUM ('sad__', 'ok')")
     session.execute("CREATE TABLE t AS SELECT g AS id, 'sad__'::mood AS mood, repeat('x', 150) AS pad FROM generate_series(1, 20000) g")
     session.execute("""
@@ -394,7 +395,7 @@ def test_own_change_between_batches(session):
         return stream
 
     expected = executed(session, lambda session, *_: renaming())
-    assert expected.count(b"sad__") > 0 and expected.count(b"glum_") > 0
+    assert expected.count(b"sad__") > 0 and expected.count(b"glum_") == 0
     before = by_fetch(session, QUERY)
     # Made while nothing is kept, while the messages are being kept, and after that.
     warm(session, options={"limit": 1})

@@ -31,7 +31,7 @@ SELECT s.name, s.arrow_type FROM arrow_cache.schema('SELECT b, n12, neg, fine, n
 SELECT s.name, s.arrow_type FROM arrow_cache.schema('SELECT b, n12, neg, fine, n, dom, iv, u, js, jb, ts, tstz, d, pair, ai, an FROM x', '{"on_unrepresentable": "text"}') s EXCEPT TABLE shapes ORDER BY 1;
 SELECT s.name, s.arrow_type FROM arrow_cache.schema('SELECT b, n12, neg, fine, n, dom, iv, u, js, jb, ts, tstz, d, pair, ai, an FROM x', '{"limit": 5, "batch_rows": 7, "chunk_bytes": 4096, "compression": "lz4"}') s EXCEPT TABLE shapes ORDER BY 1;
 SELECT ord, name, arrow_type FROM arrow_cache.schema('SELECT b, n12, iv FROM x', '{"columns": ["iv", "b"]}') ORDER BY ord;
-SELECT ord, name, arrow_type FROM arrow_cache.schema('SELECT b, n12, iv FROM x', '{"columns": "iv, B", "numeric": "decimal128"}') ORDER BY ord;
+SELECT ord, name, arrow_type FROM arrow_cache.schema('SELECT b, n12, iv FROM x', '{"columns": ["iv", "b"], "numeric": "decimal128"}') ORDER BY ord;
 -- A precision that no decimal has is an error of the type.
 SELECT count(*) FROM arrow_cache.schema('SELECT wide FROM x', '{"numeric": "decimal128"}');
 \echo :LAST_ERROR_SQLSTATE
@@ -158,7 +158,7 @@ SELECT sum(n_rows) AS rows FROM arrow_cache.messages('SELECT * FROM odd ORDER BY
 :status
 SELECT sum(n_rows) AS rows FROM arrow_cache.messages('SELECT * FROM odd ORDER BY id', '{"on_unrepresentable": "text"}');
 :status
-SELECT arrow_cache.fetch('SELECT * FROM odd ORDER BY id', '{"columns": "id, cube"}');
+SELECT arrow_cache.fetch('SELECT * FROM odd ORDER BY id', '{"columns": ["id", "cube"]}');
 SELECT sum(n_rows) AS rows FROM arrow_cache.messages('SELECT * FROM odd ORDER BY id', '{"columns": "id", "numeric": "decimal128"}');
 :status
 

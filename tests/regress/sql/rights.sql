@@ -67,7 +67,7 @@ DECLARE
 BEGIN
     FOR c IN SELECT * FROM calls LOOP
         BEGIN
-            EXECUTE 'SELECT count(*) FROM (SELECT arrow_cache.' || c.call || ' OFFSET 0) AS called' INTO found;
+            EXECUTE 'SELECT count(called) FROM (SELECT arrow_cache.' || c.call || ' OFFSET 0) AS called' INTO found;
             -- How many reasons were met is nothing about anybody, nor is what the sums ask for.
             INSERT INTO outcomes VALUES (c.function, CASE WHEN c.function IN ('advise()', 'bypass_reasons_data()') THEN 'rows' ELSE found || ' rows' END);
         EXCEPTION WHEN OTHERS THEN

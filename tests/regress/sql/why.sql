@@ -56,7 +56,7 @@ SELECT * FROM arrow_cache.why($$SELECT nextval('number') FROM t$$);
 SELECT * FROM arrow_cache.why('SELECT id FROM t WHERE random() < 2');
 SELECT * FROM arrow_cache.why('SELECT pg_column_size(d) FROM t');
 SELECT * FROM arrow_cache.why('SELECT now() FROM t');
-SELECT cacheable, reason, detail ~ '^rests on public.t; the clock in its key: [0-9-]+$' FROM arrow_cache.why('SELECT CURRENT_DATE FROM t');
+SELECT * FROM arrow_cache.why('SELECT CURRENT_DATE FROM t');
 CREATE FUNCTION "Other".plus(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1 + 1; END';
 CREATE OPERATOR @#@ (PROCEDURE = "Other".plus, RIGHTARG = int);
 SELECT * FROM arrow_cache.why('SELECT "Other".plus(id) FROM t');

@@ -1,5 +1,5 @@
-//! Setting and showing the policy of a relation: what its owner says about caching it (`query/relation_policy.rs` reads it). The provider of
-//! labels is registered once in each backend; no lock.
+//! The label that is the policy of a relation: what its owner says about caching it (`query/relation_policy.rs` reads it). `arrow_cache.set_policy` sets
+//! it in SQL. The provider of labels is registered once in each backend; no lock.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
@@ -12,7 +12,6 @@ use crate::invalidation::write_set;
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::edge;
 use crate::pg::function_call::FunctionCall;
-use crate::pg::privileges;
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
@@ -52,9 +51,8 @@ unsafe extern "C-unwind" fn check_label(object: *const pg_sys::ObjectAddress, la
             }
             if !label.is_null() {
                 let word = CStr::from_ptr(label);
-                let known = Policy::named(word.to_bytes()).filter(|policy| policy.label().is_some());
-                if known.is_none() {
-                    CacheError::unknown_policy(shown(word.to_bytes()), false).raise();
+                if Policy::labelled(word.to_bytes()).is_none() {
+                    CacheError::unknown_policy(shown(word.to_bytes())).raise();
                 }
             }
             announce(object.objectId);
@@ -97,38 +95,6 @@ fn announce(relation: pg_sys::Oid) {
         kept!(pg_sys::CacheInvalidateRelcacheByRelid(relation));
     }
 }
-
-/// Says how results over a relation may be cached: `default`, `never`, or `trusted` (although the server cannot see its
-/// changes). For the relation's owner.
-///
-/// The word comes as bytes in the encoding of the database, because Rust's strings are always UTF-8.
-fn set_policy(call: FunctionCall<'_>) {
-    shmem::required();
-    let (relation, policy) = (call.oid(0), call.text(1));
-    let Some(wanted) = Policy::named(policy) else { CacheError::unknown_policy(shown(policy), true).raise() };
-    // SAFETY: the steps of SECURITY LABEL: checks of the transaction, lock, ownership, the provider's check, the label. The
-    // lock stays until the end of the transaction.
-    unsafe {
-        let command = c"arrow_cache.set_policy()".as_ptr();
-        kept!(pg_sys::PreventCommandIfReadOnly(command));
-        kept!(pg_sys::PreventCommandIfParallelMode(command));
-        kept!(pg_sys::PreventCommandDuringRecovery(command));
-        let open = kept!(pg_sys::try_relation_open(relation, pg_sys::ShareUpdateExclusiveLock as _));
-        if open.is_null() {
-            CacheError::not_a_relation().raise();
-        }
-        privileges::check_owner(relation);
-        announce(relation);
-        let address = pg_sys::ObjectAddress { classId: pg_sys::RelationRelationId, objectId: relation, objectSubId: 0 };
-        let label = wanted.label().map_or(std::ptr::null(), CStr::as_ptr);
-        kept!(pg_sys::SetSecurityLabel(&address, PROVIDER.as_ptr(), label));
-        kept!(pg_sys::relation_close(open, pg_sys::NoLock as _));
-        // Later parts of the same statement see the policy.
-        kept!(pg_sys::CommandCounterIncrement());
-    }
-}
-
-sql_function!(set_policy, Signature::of(&[pg_sys::REGCLASSOID, pg_sys::TEXTOID]), "arrow_cache_set_policy");
 
 /// The policy of a relation.
 fn policy(call: FunctionCall<'_>) -> &'static str {

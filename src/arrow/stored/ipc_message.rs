@@ -1,12 +1,7 @@
-//! The Arrow IPC message of a batch, laid out from the buffers of its columns. The body is copied once, into its place.
-
-use std::borrow::Cow;
+//! The Arrow IPC message of a stored batch, laid out from the buffers of its columns. The body is copied once, into its place.
 
 use arrow_cache_core::{OutOfMemory, RoomyVec};
-use arrow_ipc::{
-    BodyCompressionBuilder, BodyCompressionMethod, Buffer, CompressionType, FieldNode, MessageBuilder, MessageHeader,
-    MetadataVersion, RecordBatchBuilder,
-};
+use arrow_ipc::{Buffer, FieldNode, MessageBuilder, MessageHeader, MetadataVersion, RecordBatchBuilder};
 use flatbuffers::FlatBufferBuilder;
 
 use crate::pg::allocator::headroom;
@@ -19,9 +14,8 @@ const PREFIX: usize = 8;
 /// The buffers of a batch, column by column.
 pub struct Body<'a> {
     rows: usize,
-    parts: Vec<Cow<'a, [u8]>>,
+    parts: Vec<&'a [u8]>,
     nodes: Vec<FieldNode>,
-    compression: Option<CompressionType>,
 }
 
 impl<'a> Body<'a> {
@@ -30,41 +24,24 @@ impl<'a> Body<'a> {
     /// # Errors
     /// There is no memory for that.
     pub fn new(rows: usize, columns: usize) -> Result<Self, OutOfMemory> {
-        Ok(Self { rows, parts: Vec::with_room(3 * columns)?, nodes: Vec::with_room(columns)?, compression: None })
+        Ok(Self { rows, parts: Vec::with_room(3 * columns)?, nodes: Vec::with_room(columns)? })
     }
 
-    /// Begins a column, or a part of one, that has `rows` rows. Its buffers follow, the bitmap of those that are not
-    /// NULL first, which is empty without NULLs.
+    /// Begins a column. Its buffers follow, the bitmap of those that are not NULL first, which is empty without NULLs.
     ///
     /// # Errors
     /// There is no memory for more.
-    pub fn node(&mut self, rows: usize, nulls: usize, validity: Cow<'a, [u8]>) -> Result<(), OutOfMemory> {
-        self.nodes.add(FieldNode::new(rows as i64, nulls as i64))?;
+    pub fn column(&mut self, nulls: usize, validity: &'a [u8]) -> Result<(), OutOfMemory> {
+        self.nodes.add(FieldNode::new(self.rows as i64, nulls as i64))?;
         self.parts.add(validity)
     }
 
     /// Adds a buffer to the last column.
     ///
     /// # Errors
-    /// As `node`.
-    pub fn buffer(&mut self, bytes: Cow<'a, [u8]>) -> Result<(), OutOfMemory> {
+    /// As `column`.
+    pub fn buffer(&mut self, bytes: &'a [u8]) -> Result<(), OutOfMemory> {
         self.parts.add(bytes)
-    }
-
-    /// Replaces the buffers by what `compress` makes of them, and names the codec in the metadata.
-    ///
-    /// # Errors
-    /// Those of `compress`.
-    pub fn compress<E>(
-        &mut self,
-        codec: CompressionType,
-        mut compress: impl FnMut(&[u8]) -> Result<Vec<u8>, E>,
-    ) -> Result<(), E> {
-        for part in &mut self.parts {
-            *part = Cow::Owned(compress(part)?);
-        }
-        self.compression = Some(codec);
-        Ok(())
     }
 
     /// Rows of the batch.
@@ -75,11 +52,6 @@ impl<'a> Body<'a> {
     /// Bytes of the body.
     pub fn len(&self) -> usize {
         self.parts.iter().map(|part| part.len().next_multiple_of(ALIGNMENT)).sum()
-    }
-
-    /// The buffers, which are followed by zeroes up to a multiple of `ALIGNMENT`.
-    pub fn parts(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.parts.iter().map(AsRef::as_ref)
     }
 
     /// Offset and length of every buffer.
@@ -106,19 +78,10 @@ impl<'a> Body<'a> {
         let mut builder = FlatBufferBuilder::new();
         let buffers = builder.create_vector(&buffers);
         let nodes = builder.create_vector(&self.nodes);
-        let compression = self.compression.map(|codec| {
-            let mut compression = BodyCompressionBuilder::new(&mut builder);
-            compression.add_method(BodyCompressionMethod::BUFFER);
-            compression.add_codec(codec);
-            compression.finish()
-        });
         let mut batch = RecordBatchBuilder::new(&mut builder);
         batch.add_length(self.rows as i64);
         batch.add_nodes(nodes);
         batch.add_buffers(buffers);
-        if let Some(compression) = compression {
-            batch.add_compression(compression);
-        }
         let batch = batch.finish();
         let mut message = MessageBuilder::new(&mut builder);
         message.add_version(MetadataVersion::V5);
