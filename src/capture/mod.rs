@@ -37,6 +37,6 @@ mod start;
 mod unread;
 
 pub use export_fill::ExportFill;
-pub use run::{Pass, after_run, before_run, end, replay};
+pub use run::{after_run, before_run, end, replay};
 pub use running::idle;
 pub use start::{begin, begin_task, forget, is_prepared, prepare};

@@ -3,6 +3,7 @@
 //! A part has no text of its own. The server's own serialization of its query stands in for it: that has every field of
 //! every node, so two parts with the same are the same question. Where the nodes stood in a text is left out.
 
+use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::rc::Rc;
 
@@ -16,56 +17,42 @@ use crate::query::partitions::Leaf;
 /// Fields that say where in a text a node stood.
 const PLACES: [&[u8]; 3] = [b":location ", b":stmt_location ", b":stmt_len "];
 
-/// What all parts of a statement have in common.
-pub struct PartKeys {
+/// The keys of the parts of a statement.
+pub struct PartKeys<'a> {
     seed: u64,
-    query: Hash128,
-    /// The bounds, with their places.
-    clauses: Vec<(usize, Hash128)>,
+    asked: &'a AskedPart,
     environment: EnvironmentHash,
+    /// What is asked of leaves, by the bounds that must be asked in them.
+    questions: BTreeMap<u64, Hash128>,
 }
 
-impl PartKeys {
+impl<'a> PartKeys<'a> {
     /// The keys of the parts of a statement that runs in this environment.
-    ///
-    /// # Errors
-    /// There is no memory for the serialized query.
-    pub fn of(part: &AskedPart, environment: EnvironmentHash, seed: u64) -> Result<Self, OutOfMemory> {
-        let query = hash_of_node(part.query.cast(), seed)?;
-        let clauses = part
-            .places_of_bounds()
-            .zip(part.bounds())
-            .map(|(place, bound)| Ok((place, hash_of_node(bound.clause.cast(), seed)?)))
-            .collect::<Result<_, OutOfMemory>>()?;
-        Ok(Self { seed, query, clauses, environment })
+    pub fn of(asked: &'a AskedPart, environment: EnvironmentHash, seed: u64) -> Self {
+        Self { seed, asked, environment, questions: BTreeMap::new() }
     }
 
     /// The key of one leaf's part, and the text that is stored with it, which tells it from parts with the same key.
     ///
     /// # Errors
     /// There is no memory for them.
-    pub fn of_leaf(&self, leaf: Leaf) -> Result<(CacheKey, Rc<[u8]>), OutOfMemory> {
+    pub fn of_leaf(&mut self, Leaf { relation, asked }: Leaf) -> Result<(CacheKey, Rc<[u8]>), OutOfMemory> {
+        let question = match self.questions.get(&asked) {
+            Some(known) => *known,
+            None => hash_of_node(self.asked.with_bounds(asked).cast(), self.seed)?,
+        };
+        self.questions.insert(asked, question);
         let mut key = HashBuffer::new();
         key.u64(self.seed);
         key.part(b"part");
-        key.hash(self.query);
+        key.hash(question);
         key.hash(self.environment.0);
-        key.u32(leaf.relation.to_u32());
-        let mut question = HashBuffer::new();
-        question.hash(self.query);
-        for (number, (place, clause)) in self.clauses.iter().enumerate() {
-            if leaf.asked & (1 << number) != 0 {
-                for hash in [&mut key, &mut question] {
-                    hash.u64(*place as u64);
-                    hash.hash(*clause);
-                }
-            }
-        }
-        if !key.is_complete() || !question.is_complete() {
+        key.u32(relation.to_u32());
+        if !key.is_complete() {
             return Err(OutOfMemory);
         }
-        let Hash128 { hi, lo } = question.finish();
-        let text = format!("part {hi:016x}{lo:016x} of relation {}", leaf.relation.to_u32());
+        let Hash128 { hi, lo } = question;
+        let text = format!("part {hi:016x}{lo:016x} of relation {}", relation.to_u32());
         Ok((CacheKey(key.finish()), Rc::from(text.as_bytes())))
     }
 }

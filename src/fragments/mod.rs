@@ -19,20 +19,16 @@
 //! of this backend.
 
 mod admission;
-mod called_functions;
-mod held_indexes;
 mod key;
 mod part_plan;
 mod part_run;
-mod part_state;
 mod parts;
 mod path;
-mod planner_conditions;
 mod planning;
 mod recipe;
 mod scan;
 pub mod shown_clock;
-mod tuples;
+mod split_aggregates;
 mod unplanned;
 
 pub use path::{attend as attend_paths, attends as attends_paths};

@@ -6,7 +6,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::{planner_conditions, scan};
+use super::scan;
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::edge;
 use crate::query::plan_kinds::SCAN_NAME;
@@ -46,30 +46,15 @@ pub fn end(outer: Planned) {
 
 /// Returns true if the planner plans something of ours, so that it is told of the paths of relations.
 pub fn attends() -> bool {
-    !PLANNED.get().recipe.is_null() || planner_conditions::are_sought()
-}
-
-/// Attends to a relation whose paths the planner has found.
-///
-/// # Safety
-/// The arguments must be those of a path hook.
-pub unsafe fn attend(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEntry) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if planner_conditions::are_sought() {
-            planner_conditions::note(rel, entry);
-        } else {
-            add_path(rel, entry);
-        }
-    }
+    !PLANNED.get().recipe.is_null()
 }
 
 /// Puts the scan of the parts in the place of all paths of the named tuplestore of the combined query that is being
 /// planned.
 ///
 /// # Safety
-/// As `attend`.
-unsafe fn add_path(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEntry) {
+/// The arguments must be those of a path hook.
+pub unsafe fn attend(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEntry) {
     let Planned { recipe, cost } = PLANNED.get();
     // SAFETY: the caller's promise.
     unsafe {

@@ -9,21 +9,19 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::admission::{self, Worth};
 use super::key::PartKeys;
-use super::recipe::{LeafPart, Recipe, renewal_of};
-use super::tuples::columns_of;
-use super::{called_functions, part_plan, path, planner_conditions};
+use super::recipe::{LeafPart, Recipe, columns_of};
+use super::split_aggregates::take_states;
+use super::{part_plan, path};
 use crate::invalidation::own_writes;
 use crate::lookup::parts::{self, MadeUnder, may_have_parts};
 use crate::lookup::{self, Call, Eligible, definition_versions, may_lack_execute, portal, timing};
-use crate::pg::inheritance;
 use crate::pg::lists::{nodes, oids};
 use crate::pg::tree::Tree;
-use crate::pg::tree_making::{copy, list_of};
+use crate::pg::tree_making::copy;
 use crate::query::decomposition::{AskedPart, Decomposition, Part, Values, decompose, has_candidates};
-use crate::query::hashes::FormId;
-use crate::query::partitions::{Leaf, Leaves, leaves};
+use crate::query::partitions::{Leaf, Leaves};
 use crate::query::statement_terms::StatementTerms;
-use crate::query::{Versions, identity, plan_marker};
+use crate::query::{Versions, identity};
 use crate::shmem::{self, SharedStore};
 use crate::{session, settings};
 
@@ -37,8 +35,6 @@ pub struct Combination {
     /// Partitioned tables that were passed on the way to the leaves: the answer rests on them too, and no plan holds
     /// them open.
     passed: *mut pg_sys::List,
-    /// The functions that the client's query, the combined one and the parts call, if the plan will be kept.
-    functions: *mut pg_sys::List,
     /// What the parts cost.
     cost: f64,
     /// What was being planned around it.
@@ -54,8 +50,6 @@ struct Known {
     asks_for_time: bool,
     /// Its plan is run once, and at once: parts that are stored now are likely to be stored then.
     runs_once: bool,
-    /// Its form, if its plan will be kept.
-    kept_form: Option<FormId>,
 }
 
 /// The combined query to plan in the place of a query, if its answer can be combined of parts and that is worth it.
@@ -80,7 +74,6 @@ pub fn combine_for(call: &Call<'_>, eligible: &Eligible, whole: &Call<'_>) -> Op
         versions: eligible.versions(),
         asks_for_time: traits.clocks != 0,
         runs_once: runs_once(call) && !depends_on_start,
-        kept_form: is_kept(call).then(|| eligible.form()),
     };
     let started = Instant::now();
     let found = combination(call, whole, known)?;
@@ -106,8 +99,7 @@ pub fn combine_moving(call: &Call<'_>) -> Option<Combination> {
     }
     // What else the query does was not found out.
     let runs_once = runs_once(call) && !call.has_values();
-    let kept_form = is_kept(call).then_some(form);
-    let found = combination(call, call, Known { versions, asks_for_time: true, runs_once, kept_form })?;
+    let found = combination(call, call, Known { versions, asks_for_time: true, runs_once })?;
     timing::time_statement(form, true);
     Some(found)
 }
@@ -132,8 +124,11 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
         // SAFETY: the query of a part, which is valid.
         parts::check_part(&store, unsafe { Tree::enter(asked.query) }?, known.versions).ok()?;
     }
-    let conditions = planner_conditions::of(call, part.relation)?;
-    let found = leaves_of(&part, &asked, conditions)?;
+    columns_of(&part)?;
+    let found = asked.leaves(part.relation).ok()?;
+    if !admission::has_enough(found.total) || found.leaves.is_empty() || !parts::are_current(&store, known.versions) {
+        return None;
+    }
     // The parts call other functions than the query. Who may execute these, and not those, would not get the error. It
     // takes long to ask, so it is asked last.
     if may_lack_execute(known.versions.ddl) {
@@ -161,38 +156,18 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     // SAFETY: a valid query, which planning is about to change.
     let own_question = || unsafe { copy(whole.query().as_ptr()) };
     let question = if stored.iter().any(Option::is_some) { own_question() } else { std::ptr::null_mut() };
-    let queries = [call.query().as_ptr(), combined, part.query];
-    // SAFETY: valid queries, which nobody has planned.
-    let called = || unsafe { called_functions::of(queries) };
-    let functions = if known.kept_form.is_some() { called() } else { std::ptr::null_mut() };
     let recipe = Recipe {
         part,
         leaves,
         tells: !known.runs_once && !shows_single_run(call),
-        conditions,
         relations,
         made,
-        kept_form: known.kept_form,
         question,
         options: whole.options(),
     }
     .to_list();
     let outer = path::begin(recipe, cost);
-    Some(Combination { query: combined, recipe, passed, functions, cost, outer })
-}
-
-/// The leaves of a part, if they are enough.
-fn leaves_of(part: &Part, asked: &AskedPart, conditions: *mut pg_sys::List) -> Option<Leaves> {
-    // SAFETY: the bounds were taken from the query, and the conditions from the planner.
-    let found = unsafe { leaves(part.relation, asked.bounds(), conditions) }.ok()?;
-    if !admission::has_enough(found.total) || found.leaves.is_empty() {
-        return None;
-    }
-    // The planner has an error of its own for a child that is none any more.
-    // SAFETY: reads a catalog.
-    let is_parent = unsafe { kept!(pg_sys::get_rel_relkind(part.relation)) } as u8 == pg_sys::RELKIND_RELATION;
-    let has_columns = |leaf: &Leaf| inheritance::has_columns_of(leaf.relation, part.relation);
-    (!is_parent || found.leaves.iter().all(has_columns)).then_some(found)
+    Some(Combination { query: combined, recipe, passed, cost, outer })
 }
 
 /// For each leaf what the plan of its part has cost, if that is stored under the snapshot of planning.
@@ -203,19 +178,21 @@ fn stored_leaves(
     found: &Leaves,
     made: MadeUnder,
 ) -> Vec<Option<f64>> {
-    let keys = parts::environment(store, made).and_then(|under| PartKeys::of(asked, under, store.seed()).ok());
-    let (Some(keys), Some(columns)) = (keys, columns_of(part)) else { return Vec::new() };
+    let (Some(environment), Some(columns)) = (parts::environment(store, made), columns_of(part)) else {
+        return Vec::new();
+    };
+    let mut keys = PartKeys::of(asked, environment, store.seed());
     // SAFETY: the active snapshot stays active while a query is planned.
     let snapshot =
         unsafe { if kept!(pg_sys::ActiveSnapshotSet()) { kept!(pg_sys::GetActiveSnapshot()).as_ref() } else { None } };
-    let cost = |leaf: &Leaf| {
+    let cost_of = |leaf: &Leaf| {
         let key = keys.of_leaf(*leaf).ok()?;
         let pin = parts::stored_part(store, &key, &columns, snapshot)?;
         let cost = store.view(&pin).plan_cost();
         store.unpin(pin);
         Some(cost)
     };
-    found.leaves.iter().map(cost).collect()
+    found.leaves.iter().map(cost_of).collect()
 }
 
 /// Returns true if the answer of an eligible query may be combined of parts.
@@ -261,7 +238,7 @@ pub fn end(combination: Combination) {
 /// Adds to the plan of a combined query what its parts rest on: the answer rests on it, the server locks it when it
 /// runs a plan that it has kept, and plans anew when it changes. The plan names each relation once, as the server's own
 /// would: libraries that audit read its range table. What the parts cost is no reason to compile the expressions above
-/// them: their plans are compiled by their own costs.
+/// them: their plans are compiled by their own costs. The plan takes the states of aggregates that its parts give.
 ///
 /// Returns false if the plan must not be run: definitions have changed while its parts were planned, so that some may
 /// rest on what others know nothing of (a unique index, a validated constraint). Under a snapshot that was taken
@@ -281,8 +258,9 @@ pub unsafe fn add_dependencies(combination: Combination, plan: *mut pg_sys::Plan
             }
             (*plan).relationOids = kept!(pg_sys::lappend_oid((*plan).relationOids, relation));
         }
-        add_items(plan, list_of(oids(combination.functions).map(called_functions::item_of)));
-        add_items(plan, list_of(recipe.kept_form.map(renewal_of).map(plan_marker::renewal_item)));
+        if (*recipe.part.query).hasAggs {
+            take_states(plan);
+        }
         for part in recipe.leaves.iter().filter_map(|leaf| leaf.plan.as_ref()) {
             add_items(plan, part.invalItems);
             (*plan).dependsOnRole |= part.dependsOnRole;

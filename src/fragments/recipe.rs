@@ -6,11 +6,13 @@ use std::collections::BTreeSet;
 use arrow_cache_core::Hash128;
 use pgrx::pg_sys;
 
+use crate::arrow::column::{self, Column, Records};
 use crate::lookup::parts::MadeUnder;
 use crate::pg::lists::{integers, node_at, nodes, oids};
+use crate::pg::row_type::RowType;
 use crate::pg::tree_making::{list_of, list_of_numbers, list_of_oids};
 use crate::query::decomposition::Part;
-use crate::query::hashes::{FormId, SettingsHash};
+use crate::query::hashes::SettingsHash;
 use crate::query::scan_of_parts::TABLES;
 use crate::query::{Under, Versions};
 
@@ -31,24 +33,21 @@ pub struct Recipe {
     pub leaves: Vec<LeafPart>,
     /// These are the leaves for all values that are not constants in the query, and the plan tells so.
     pub tells: bool,
-    /// The conditions of the planner for whose sake leaves are left out: a list.
-    pub conditions: *mut pg_sys::List,
     /// The relations that the parts read: a list of OIDs.
     pub relations: *mut pg_sys::List,
     /// Under what the plan was made.
     pub made: MadeUnder,
-    /// The form of the query, if the plan is kept: parts are stored as long as that pays.
-    pub kept_form: Option<FormId>,
     /// What is planned in the place of the combined query if a part is gone that has no plan; null if all have one.
     pub question: *mut pg_sys::Query,
     /// The cursor options of the statement.
     pub options: i32,
 }
 
-/// By which hash value a kept plan of this form is made anew (`plan_marker::renew`).
-pub fn renewal_of(form: FormId) -> u32 {
-    // Forms that meet by chance are made anew together.
-    form.0 as u32 | 1
+/// The columns of the rows of a part.
+pub fn columns_of(part: &Part) -> Option<Vec<Column>> {
+    // SAFETY: the query of a part is valid, and the row type is made here.
+    let row_type = unsafe { RowType::of(kept!(pg_sys::ExecTypeFromTL((*part.query).targetList))) };
+    column::columns_of(row_type, Records::Stored).ok()
 }
 
 /// Places in the list.
@@ -57,7 +56,6 @@ const PLANS: usize = 2;
 const RELATIONS: usize = 3;
 const NUMBERS: usize = 4;
 const QUESTION: usize = 5;
-const CONDITIONS: usize = 6;
 
 /// A number as two of a list of integers.
 fn halves(number: u64) -> [i32; 2] {
@@ -84,13 +82,12 @@ impl Recipe {
         let plans = list_of(self.leaves.iter().map(|leaf| leaf.plan));
         let MadeUnder { versions: Versions { catalogs, ddl }, under: Under { settings: SettingsHash(settings), role } } =
             self.made;
-        let form = self.kept_form.map_or(0, |form| form.0);
-        let long = [catalogs, ddl, settings.hi, settings.lo, form].into_iter().flat_map(halves);
+        let long = [catalogs, ddl, settings.hi, settings.lo].into_iter().flat_map(halves);
         let oids = [role, self.part.relation].map(|oid| oid.to_u32().cast_signed());
         let short = oids.into_iter().chain([self.options]);
         let numbers = list_of_numbers(long.chain(short));
         let question = self.question.cast();
-        list_of([tables, self.part.query.cast(), plans, self.relations, numbers, question, self.conditions])
+        list_of([tables, self.part.query.cast(), plans, self.relations, numbers, question])
     }
 
     /// The recipe that `to_list` has made a list of, or the server a copy of that.
@@ -102,7 +99,7 @@ impl Recipe {
         unsafe {
             let list_at = |place| node_at::<pg_sys::List>(list, place);
             let numbers: Vec<i32> = integers(list_at(NUMBERS)?).collect();
-            let (long, short) = numbers.split_first_chunk::<10>()?;
+            let (long, short) = numbers.split_first_chunk::<8>()?;
             let long: Vec<u64> = long.chunks_exact(2).map(whole).collect();
             let &[role, relation, options] = short else { return None };
             let plans = nodes(list_at(PLANS)?);
@@ -117,7 +114,6 @@ impl Recipe {
                 },
                 leaves,
                 tells,
-                conditions: list_at(CONDITIONS)?,
                 relations: list_at(RELATIONS)?,
                 made: MadeUnder {
                     versions: Versions { catalogs: long[0], ddl: long[1] },
@@ -126,7 +122,6 @@ impl Recipe {
                         role: pg_sys::Oid::from(role.cast_unsigned()),
                     },
                 },
-                kept_form: Some(FormId(long[4])).filter(|form| form.0 != 0),
                 question: node_at(list, QUESTION)?,
                 options,
             })

@@ -3,14 +3,13 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::parts::{Counts, Parts, Step};
+use super::parts::{Counts, Parts};
 use crate::pg::custom_scan::{ScanKind, Steps};
 use crate::pg::error_passing::edge;
 use crate::pg::lists::nodes;
 use crate::pg::row_type::RowType;
 use crate::query::plan_kinds::SCAN_NAME;
 use crate::query::scan_of_parts::StateOfParts;
-use crate::serve::next_of_plan;
 
 /// The executor node.
 #[repr(C)]
@@ -54,7 +53,7 @@ unsafe extern "C-unwind" fn create_state(_scan: *mut pg_sys::CustomScan) -> *mut
 }
 
 /// Holds open what the executor of an undivided plan would hold open, and looks for the stored parts.
-unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, flags: i32) {
+unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, _flags: i32) {
     // SAFETY: the node was made by `create_state` from a node with a recipe; planning has locked the tables. The
     // references are given back by `end`, or by the resource owner of the portal.
     unsafe {
@@ -62,8 +61,7 @@ unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *m
             let scan = node.cast::<FragmentScanState>();
             let plan = (*node).ss.ps.plan.cast::<pg_sys::CustomScan>();
             let row_type = RowType::of((*(*node).ss.ss_ScanTupleSlot).tts_tupleDescriptor);
-            let runs = flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0;
-            let Some(parts) = Parts::begin((*plan).custom_private, estate, row_type, runs) else { return };
+            let Some(parts) = Parts::begin((*plan).custom_private, estate, row_type) else { return };
             for relation in (*parts).relations() {
                 let open = kept!(pg_sys::relation_open(relation, pg_sys::NoLock as _));
                 (*scan).open = kept!(pg_sys::lappend((*scan).open, open.cast()));
@@ -80,24 +78,19 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
     unsafe { direct!(pg_sys::ExecScan(&raw mut (*node).ss, Some(next_of_parts), Some(holds))) }
 }
 
-/// The next row of the parts, as they give it. What a step of a part's query raises jumps over this frame.
+/// The next row of the parts, as they give it.
 unsafe extern "C-unwind" fn next_of_parts(node: *mut pg_sys::ScanState) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: called by `next` with its own node; the slot of a custom scan is a virtual one. A query that is to be
-    // taken on is under way, and works in its own memory.
+    // SAFETY: called by `next` with its own node; the slot of a custom scan is a virtual one.
     unsafe {
         let slot = (*node).ss_ScanTupleSlot;
         let scan = node.cast::<FragmentScanState>();
-        edge(|| pg_sys::ExecClearTuple(slot));
-        loop {
-            let step = edge(|| (*scan).parts.as_mut().map_or(Step::End, |parts| parts.next(slot)));
-            let Step::Run(query) = step else { return slot };
-            let caller = pg_sys::MemoryContextSwitchTo((*(*query).estate).es_query_cxt);
-            let row = next_of_plan(query, pg_sys::ScanDirection::ForwardScanDirection);
-            pg_sys::MemoryContextSwitchTo(caller);
-            if edge(|| (*scan).parts.as_mut().is_some_and(|parts| parts.take(row, slot))) {
-                return slot;
+        edge(|| {
+            pg_sys::ExecClearTuple(slot);
+            if let Some(parts) = (*scan).parts.as_mut() {
+                parts.next(slot);
             }
-        }
+        });
+        slot
     }
 }
 

@@ -17,6 +17,7 @@ pub fn planned_after_all<'q>(query: QueryDesc<'q>) -> Option<Call<'q>> {
     unsafe {
         let recipe = Recipe::of_list(scan.custom_private).filter(|recipe| !recipe.question.is_null())?;
         let statement = Statement {
+            plan: query.plan(),
             snapshot: query.snapshot(),
             params: query.params(),
             text: query.source(),

@@ -20,10 +20,9 @@ use crate::pg::returned::{Set, Text};
 use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
-use crate::query::decomposition::{Decomposition, Obstacle, Values, decompose};
+use crate::query::decomposition::{Decomposition, NO_TABLE, Values, decompose};
 use crate::query::eligibility::{self, Checked, Offender, QueryTraits};
 use crate::query::opened_relations::opened_by;
-use crate::query::partitions::leaves;
 use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
 use crate::query::rights_at_start;
@@ -269,19 +268,15 @@ fn combined(query: Tree<'_, pg_sys::Query>, traits: &QueryTraits) -> Vec<u8> {
         Ok(Decomposition { part, .. }) => {
             // The values of parameters are known when it is executed.
             let asked = part.asked(None, Values::Present).or_else(|_| part.asked(None, Values::Lasting));
-            let may_be = asked.is_ok_and(|asked| {
-                // SAFETY: the bounds were taken from the query.
-                unsafe { leaves(part.relation, asked.bounds(), std::ptr::null_mut()) }.is_ok()
-            });
-            if may_be {
+            if asked.is_ok_and(|asked| asked.leaves(part.relation).is_ok()) {
                 return b"; can be combined of stored parts".to_vec();
             }
-            "Among its partitions are foreign or temporary tables, new ones, or such as code of users chooses.".into()
+            "Among its partitions are foreign or temporary tables, new ones, or such as code of users chooses."
         }
-        Err(Obstacle::NoTable) => return Vec::new(),
-        Err(obstacle) => obstacle.sentence(),
+        Err(NO_TABLE) => return Vec::new(),
+        Err(obstacle) => obstacle,
     };
-    [b"; cannot be combined of stored parts: ".to_vec(), obstacle.into_bytes()].concat()
+    [b"; cannot be combined of stored parts: ", obstacle.as_bytes()].concat()
 }
 
 /// Names in alphabetical order, at most `NAMED_RELATIONS`. Those that the user may not know are only counted.

@@ -8,22 +8,12 @@ use arrow_cache_core::{Claim, Ending, Reason};
 use crate::pg::backend_local::Local;
 use crate::shmem;
 
-/// Most claims of one session: that of a statement, that of one of its parts, and those of exports inside.
+/// Most claims of one session: that of a statement, and those of exports inside.
 const MOST: usize = 4;
-
-/// What a claim is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// A whole answer.
-    Answer,
-    /// A part of an answer. Whoever has such a claim never waits, so that those who wait for one may have claims of answers.
-    Part,
-}
 
 struct Held {
     /// The number of its `Lead`.
     number: u64,
-    kind: Kind,
     claim: Claim,
 }
 
@@ -40,12 +30,12 @@ pub struct Lead(Cell<Option<u64>>);
 
 impl Lead {
     /// Takes charge of a claim. There must be room for it (`has_room`).
-    pub fn of(claim: Claim, kind: Kind) -> Self {
+    pub fn of(claim: Claim) -> Self {
         let number = LAST.get() + 1;
         LAST.set(number);
         let refused = HELD.with_borrow_mut(|held| match held.iter_mut().find(|place| place.is_none()) {
             Some(place) => {
-                *place = Some(Held { number, kind, claim });
+                *place = Some(Held { number, claim });
                 COUNT.set(COUNT.get() + 1);
                 None
             }
@@ -100,11 +90,6 @@ pub fn has_room() -> bool {
 /// Does this session hold a claim?
 pub fn is_any() -> bool {
     COUNT.get() > 0
-}
-
-/// Does this session hold the claim of a part?
-pub fn is_any_part() -> bool {
-    HELD.with_borrow(|held| held.iter().flatten().any(|held| held.kind == Kind::Part))
 }
 
 /// The transaction has ended: gives back what is left. Cannot raise.

@@ -60,7 +60,6 @@ pub use call::Call;
 pub use change_token::{change_token, definitions};
 pub use execute_rights::may_lack as may_lack_execute;
 pub use find::{Lateness, find};
-pub use held_claims::Lead;
 pub use outcome::{Found, Guarantees, Miss, Missed};
 pub use placeholder::{Pending, Placeholder, is_answered, pending, serve_pending, still_stands};
 pub use planning::{Planning, before_planning, concerns, may_be_kept};

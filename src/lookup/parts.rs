@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, Dependency, Pin, Reason, Wanted};
+use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
 use pgrx::pg_sys;
 
 use super::call::Call;
@@ -12,7 +12,6 @@ use super::forms::{self, Finding};
 use super::held_claims::Lead;
 use super::outcome::{Guarantees, Miss};
 use super::rules::{self, StartedUnder, Stored, UNKNOWN_CATALOGS};
-use super::single_flight::{self, Joined, Missed, Patience};
 use super::verdict::{self, Eligible};
 use super::{admission, portal};
 use crate::arrow::column::{self, Column};
@@ -100,26 +99,6 @@ pub fn stored_part(
     }
 }
 
-/// Claims a part that is missing, or waits for whoever computes it. `relations` are those that it reads.
-pub fn join(
-    store: &SharedStore,
-    (key, _): &PartKey,
-    relations: &[u32],
-    snapshot: Option<&pg_sys::SnapshotData>,
-    patience: &mut Patience,
-) -> Joined {
-    // The exact ones are known when the part has been planned. Who waits only needs to know when waiting is in vain.
-    let dependencies =
-        rules::snapshot(store, snapshot).and_then(|snapshot| rules::dependencies(store, relations, false, &snapshot));
-    match dependencies {
-        Ok(dependencies) => {
-            let missed = Missed { key: *key, form: None, dependencies: &dependencies, wanted: Wanted::Current };
-            single_flight::join(store, missed, patience, true)
-        }
-        Err(_) => Joined::Computes(Lead::default()),
-    }
-}
-
 /// What there is to know of the query of a part before it is planned, which changes it. `is_one_shot`: the plan is made
 /// for one execution, now.
 ///
@@ -151,9 +130,6 @@ pub struct PlannedPart<'p> {
     pub environment: EnvironmentHash,
     /// The definitions by which it was looked up.
     pub versions: Versions,
-    /// It is asked of a leaf at the end of a window: most windows move, and then nobody asks again, so it is stored
-    /// when it is asked for the second time.
-    pub is_at_end: bool,
 }
 
 /// Checks that the parts of such a query may be stored, as far as the query itself goes. `part` is the part's query,
@@ -190,9 +166,6 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
     }
     if own_writes::has_transaction_id() {
         return Err(Reason::OwnWrites);
-    }
-    if part.is_at_end && store.count_run(*key) < 2 {
-        return Err(Reason::TooFewRuns);
     }
     let dependencies = dependencies(store, eligible, part)?;
     let terms = StatementTerms::INSISTED;

@@ -2,8 +2,7 @@
 //!
 //! Waiting changes only when a lookup is made, or a snapshot taken; whether a stored answer may be given is asked as for any other. A session
 //! that waits holds locks, and condition variables are unknown to the server's detection of deadlocks. So it gives up when somebody waits for a lock that it
-//! holds, or when whoever computes is held up by a lock or by its client. Who waits holds no claim that others wait for, but with one exception:
-//! a statement that computes its own answer waits for a part of it, and whoever computes a part waits for nobody.
+//! holds, or when whoever computes is held up by a lock or by its client. Who waits holds no claim that others wait for.
 //!
 //! Claims lie in shared memory (core, `cache/claims.rs`), those of this session in `held_claims`; `waited` counts how waits end. For how long the
 //! statement may still wait that is being planned is state of this backend, until it starts.
@@ -14,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use arrow_cache_core::{CacheKey, Claimed, Dependency, Reason, Taking, Wanted};
 
-use super::held_claims::{self, Kind, Lead};
+use super::held_claims::{self, Lead};
 use super::outcome::{Found, Guarantees};
 use super::portal;
 use super::waited::{self, WaitEnd};
@@ -40,25 +39,19 @@ static USED: Local<Cell<bool>> = Local::new(Cell::new(false));
 
 /// What a session misses, and what it will rest on.
 #[derive(Clone, Copy)]
-pub struct Missed<'m> {
+struct Missed<'m> {
     /// Its key.
-    pub key: CacheKey,
-    /// The form of its query; `None` for a part, whose usual time nobody knows.
-    pub form: Option<FormId>,
+    key: CacheKey,
+    /// The form of its query, if it is known.
+    form: Option<FormId>,
     /// The versions that it will rest on.
-    pub dependencies: &'m [Dependency],
+    dependencies: &'m [Dependency],
     /// May rows change while it is computed?
-    pub wanted: Wanted,
-}
-
-impl Missed<'_> {
-    fn kind(&self) -> Kind {
-        if self.form.is_some() { Kind::Answer } else { Kind::Part }
-    }
+    wanted: Wanted,
 }
 
 /// What a statement is to do that has missed its answer.
-pub enum Joined {
+enum Joined {
     /// To compute it, for itself and perhaps for others.
     Computes(Lead),
     /// To look once more: somebody else was computing it, and is not any more.
@@ -76,7 +69,7 @@ struct Bounds {
 
 /// Until when one statement waits for all who compute its answer, one after the other if they fail. Counted from the first time.
 #[derive(Default)]
-pub struct Patience(Option<Instant>);
+struct Patience(Option<Instant>);
 
 impl Patience {
     /// That of a statement that starts: what is left of it since the statement was planned.
@@ -126,7 +119,7 @@ pub fn share(store: &SharedStore, found: Found, ask: impl Fn() -> Result<Found, 
 
 /// Claims what a statement has missed, or waits for whoever has claimed it. If that one gives up, one of those who have waited takes its place, and
 /// the others wait for it. Without `sleeps` it does not wait, and is to look again.
-pub fn join(store: &SharedStore, missed: Missed<'_>, patience: &mut Patience, sleeps: bool) -> Joined {
+fn join(store: &SharedStore, missed: Missed<'_>, patience: &mut Patience, sleeps: bool) -> Joined {
     let alone = |how| {
         waited::end(how);
         Joined::Computes(Lead::default())
@@ -141,11 +134,11 @@ pub fn join(store: &SharedStore, missed: Missed<'_>, patience: &mut Patience, sl
     {
         Taking::Taken(claim) => {
             waited::end(WaitEnd::TakenOver);
-            Joined::Computes(Lead::of(claim, missed.kind()))
+            Joined::Computes(Lead::of(claim))
         }
         Taking::Claimed(_) if !sleeps => Joined::LooksAgain,
         Taking::Claimed(claimed) => {
-            let Some(bounds) = bounds.filter(|_| may_sleep(missed.kind())) else { return alone(WaitEnd::GivenUp) };
+            let Some(bounds) = bounds.filter(|_| may_sleep()) else { return alone(WaitEnd::GivenUp) };
             match patience.left(bounds).map_or(Waited::TooLong, |left| wait(store, &claimed, missed.wanted, left)) {
                 Waited::Over => Joined::LooksAgain,
                 Waited::TooLong => alone(WaitEnd::TimedOut),
@@ -186,7 +179,7 @@ pub fn wait_before_planning(store: &SharedStore, key: CacheKey, form: FormId) ->
         return false;
     }
     let Some(claimed) = store.claims().find(key, &store.versions(), Wanted::Current) else { return false };
-    let Some(bounds) = longest_wait(store, Some(form)).filter(|_| may_sleep(Kind::Answer)) else { return false };
+    let Some(bounds) = longest_wait(store, Some(form)).filter(|_| may_sleep()) else { return false };
     note_use();
     let mut patience = Patience::default();
     let waited = patience.left(bounds).map_or(Waited::TooLong, |left| wait(store, &claimed, Wanted::Current, left));
@@ -207,7 +200,7 @@ pub fn has_waited() -> bool {
 }
 
 /// What was waited for is there.
-pub fn note_answer() {
+fn note_answer() {
     waited::end(WaitEnd::Answered);
 }
 
@@ -255,12 +248,8 @@ fn longest_wait(store: &SharedStore, form: Option<FormId>) -> Option<Bounds> {
 }
 
 /// May the session sleep for another one? Its transaction has done nothing before its statement, and nobody waits for it who could be waited for.
-fn may_sleep(kind: Kind) -> bool {
-    let holds_claims = match kind {
-        Kind::Answer => held_claims::is_any(),
-        Kind::Part => held_claims::is_any_part() || session::explaining(),
-    };
-    !holds_claims
+fn may_sleep() -> bool {
+    !held_claims::is_any()
         && session::depth() <= 1
         && !portal::runs_code()
         && backend::transaction_nest_level() == 1

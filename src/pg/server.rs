@@ -163,8 +163,17 @@ unsafe extern "C-unwind" {
     );
 }
 
-// Functions in SQL.
+// Functions in SQL, and aggregates.
 unsafe extern "C-unwind" {
+    /// parser/parse_agg.h; room for FUNC_MAX_ARGS types, of which it returns the number.
+    pub fn get_aggregate_argtypes(aggregate: *mut pg_sys::Aggref, types: *mut pg_sys::Oid) -> c_int;
+    /// parser/parse_agg.h
+    pub fn resolve_aggregate_transtype(
+        function: pg_sys::Oid,
+        declared: pg_sys::Oid,
+        types: *mut pg_sys::Oid,
+        count: c_int,
+    ) -> pg_sys::Oid;
     /// executor/functions.h; returns a structure of the server's own.
     pub fn prepare_sql_fn_parse_info(
         function: pg_sys::HeapTuple,

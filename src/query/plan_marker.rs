@@ -188,7 +188,7 @@ fn next_renewal() -> u32 {
 }
 
 /// An item that says that the plan rests on a function, by a hash value that need not be one of a function.
-pub fn renewal_item(hash: u32) -> *mut pg_sys::PlanInvalItem {
+fn renewal_item(hash: u32) -> *mut pg_sys::PlanInvalItem {
     let item = new_node::<pg_sys::PlanInvalItem>();
     // SAFETY: a new node.
     unsafe { ((*item).cacheId, (*item).hashValue) = (FUNCTIONS, hash) };
@@ -199,15 +199,18 @@ pub fn renewal_item(hash: u32) -> *mut pg_sys::PlanInvalItem {
 /// had changed that the plan rests on.
 pub fn ask_for_new_plan(plan: Tree<'_, pg_sys::PlannedStmt>) {
     if let Some(Marker { renewal: hash @ 1.., .. }) = of(plan) {
-        renew(*hash);
+        // SAFETY: tells those who have asked to be told of changes of functions in this backend. They look for things
+        // with this hash value, and cannot raise.
+        unsafe { kept!(pg_sys::CallSyscacheCallbacks(FUNCTIONS, *hash)) };
     }
 }
 
-/// The same for the plans that have a `renewal_item` with this hash value, which is not 0.
-pub fn renew(hash: u32) {
-    // SAFETY: tells those who have asked to be told of changes of functions in this backend. They look for things with
-    // this hash value, and cannot raise.
-    unsafe { kept!(pg_sys::CallSyscacheCallbacks(FUNCTIONS, hash)) };
+/// The form of the query, or of its clock-free part, if the plan can be made anew.
+pub fn kept_form_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<FormId> {
+    match of(plan)? {
+        Marker { renewal: 1.., verdict: Verdict::Cacheable(Cacheable { form, .. }), .. } => Some(*form),
+        _ => None,
+    }
 }
 
 /// Notes on a plan whose verdict says that it is cacheable that it computes more than the verdict is about: that is

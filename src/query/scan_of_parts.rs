@@ -31,24 +31,40 @@ pub fn leaves_of(scan: Tree<'_, pg_sys::CustomScan>, table: pg_sys::Oid) -> Opti
 
 /// The scan of parts in a plan, if it combines some.
 pub fn scan_of_parts(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Tree<'_, pg_sys::CustomScan>> {
-    if !is_combined(plan) {
-        return None;
-    }
-    child!(plan.planTree).and_then(scan_below).or_else(|| plans_of(child!(plan.subplans)).find_map(scan_below))
+    way_to_scan(plan).last()?.as_node().as_a()
 }
 
-fn scan_below(plan: Tree<'_, pg_sys::Plan>) -> Option<Tree<'_, pg_sys::CustomScan>> {
+/// The nodes from the top of a plan, or of a sub-plan, to the scan of parts; none if it combines none.
+pub fn way_to_scan(plan: Tree<'_, pg_sys::PlannedStmt>) -> Vec<Tree<'_, pg_sys::Plan>> {
+    let mut way = Vec::new();
+    let _ = is_combined(plan)
+        && (child!(plan.planTree).is_some_and(|top| add_way(top, &mut way))
+            || plans_of(child!(plan.subplans)).any(|top| add_way(top, &mut way)));
+    way
+}
+
+/// Adds a node and those below it on the way to the scan of parts; says whether that is there.
+fn add_way<'t>(plan: Tree<'t, pg_sys::Plan>, way: &mut Vec<Tree<'t, pg_sys::Plan>>) -> bool {
     let node = plan.as_node();
+    way.push(plan);
     let below = match_node! { node;
         CustomScan(scan) => if is_scan_of_parts(scan) {
-            return Some(scan);
+            return true;
         } else {
             child!(scan.custom_plans)
         },
         Append(append) => child!(append.appendplans),
         MergeAppend(append) => child!(append.mergeplans),
-        SubqueryScan(scan) => return child!(scan.subplan).and_then(scan_below),
         _ => None,
     };
-    plans_of(below).chain(child!(plan.lefttree)).chain(child!(plan.righttree)).find_map(scan_below)
+    let of_query = node.as_a::<pg_sys::SubqueryScan>().and_then(|scan| child!(scan.subplan));
+    let is_there = plans_of(below)
+        .chain(of_query)
+        .chain(child!(plan.lefttree))
+        .chain(child!(plan.righttree))
+        .any(|plan| add_way(plan, way));
+    if !is_there {
+        way.pop();
+    }
+    is_there
 }

@@ -68,7 +68,6 @@ pub use client_rows::ClientRows;
 pub use hit::Hit;
 pub use hold::Hold;
 pub use part_tap::{tap, tap_has_ended, tapped};
-pub use rerun::next as next_of_plan;
 pub use row_slot::slot_values;
 pub use rows::Rows;
 pub use scan::served;

@@ -1,16 +1,14 @@
-//! The columns of the parts: keys of the site, then aggregates of parts, and columns that depend on keys.
+//! The columns of the parts: keys of the site, then states of aggregates, and columns that depend on keys.
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::obstacle::Obstacle;
-use super::site::{Site, origin, selected};
+use super::site::{Site, selected};
+use super::{Obstacle, SUB_QUERY, UNGROUPED_COLUMN};
 use crate::pg::folding;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child};
 use crate::pg::tree_making::{are_equal, copy};
-use crate::query::bytewise::{equality_is_bytewise, sorted_target};
-use crate::query::function_table::has;
-use crate::query::function_table::properties::FIELD_OF_TIME;
+use crate::query::bytewise::sorted_target;
 
 /// A column of the parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,25 +51,21 @@ impl Columns {
     /// The keys of a site.
     ///
     /// # Errors
-    /// `Key` for one of which equal values may differ, `SubLink` for one with a sub-query.
+    /// One has a sub-query.
     pub fn of_keys(site: &Site<'_>) -> Result<Self, Obstacle> {
         let query = site.query;
         let tuplestore = child!(query.rtable).map_or(0, Tree::length) as i32 + 1;
         let mut columns = Self { expressions: Vec::new(), kinds: Vec::new(), keys: Vec::new(), tuplestore };
         for clause in site.keys() {
-            let target = sorted_target(query, clause).ok_or(Obstacle::UngroupedColumn)?;
-            let key = child!(target.expr).ok_or(Obstacle::UngroupedColumn)?.as_node();
+            let target = sorted_target(query, clause).ok_or(UNGROUPED_COLUMN)?;
+            let key = child!(target.expr).ok_or(UNGROUPED_COLUMN)?.as_node();
             // SAFETY: an expression of a valid query.
             let has_columns = unsafe {
                 if kept!(pg_sys::contain_subplans(key.as_ptr())) {
-                    return Err(Obstacle::SubLink);
+                    return Err(SUB_QUERY);
                 }
                 kept!(pg_sys::contain_vars_of_level(key.as_ptr(), 0))
             };
-            if has_columns && !has_one_form(key, site) {
-                // SAFETY: as above.
-                return Err(Obstacle::Key(unsafe { PartColumn::of(key.as_ptr()) }.type_oid));
-            }
             // SAFETY: as above.
             let kind = unsafe { PartColumn::of(key.as_ptr()) };
             columns.kinds.push(PartColumn { modifier: planned_modifier(query, key), ..kind });
@@ -88,23 +82,12 @@ impl Columns {
 
     /// The key that an expression is, as a column of the tuplestore. Keys that are made of no columns of relations are
     /// computed by the combined query itself.
-    pub fn key(&self, expression: Tree<'_, pg_sys::Node>, depth: u32) -> Option<*mut pg_sys::Node> {
-        let place = self.keys.iter().zip(&self.expressions).position(|(has_columns, key)| {
-            // SAFETY: valid expressions; the copy is changed before anybody else knows of it.
-            *has_columns
-                && unsafe {
-                    if depth == 0 {
-                        are_equal(*key, expression.as_ptr())
-                    } else {
-                        (**key).type_ == expression.tag() && {
-                            let deeper = copy(*key);
-                            kept!(pg_sys::IncrementVarSublevelsUp(deeper, depth as i32, 0));
-                            are_equal(deeper, expression.as_ptr())
-                        }
-                    }
-                }
-        })?;
-        Some(self.column(place, depth))
+    pub fn key(&self, expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Node> {
+        let mut keys = self.keys.iter().zip(&self.expressions);
+        // SAFETY: valid expressions.
+        let place =
+            keys.position(|(has_columns, key)| *has_columns && unsafe { are_equal(*key, expression.as_ptr()) })?;
+        Some(self.column(place))
     }
 
     /// The column of the tuplestore for an expression over the relations of the site.
@@ -121,20 +104,18 @@ impl Columns {
             self.kinds.push(unsafe { PartColumn::of(expression) });
             self.expressions.push(expression);
         }
-        self.column(place, 0)
+        self.column(place)
     }
 
     /// What the columns give.
-    pub fn kinds(&self) -> Vec<PartColumn> {
-        self.kinds.clone()
+    pub fn kinds(&self) -> &[PartColumn] {
+        &self.kinds
     }
 
-    fn column(&self, place: usize, depth: u32) -> *mut pg_sys::Node {
+    fn column(&self, place: usize) -> *mut pg_sys::Node {
         let PartColumn { type_oid, modifier, collation } = self.kinds[place];
         // SAFETY: the result is a new node.
-        unsafe {
-            kept!(pg_sys::makeVar(self.tuplestore, place as i16 + 1, type_oid, modifier, collation, depth)).cast()
-        }
+        unsafe { kept!(pg_sys::makeVar(self.tuplestore, place as i16 + 1, type_oid, modifier, collation, 0)).cast() }
     }
 }
 
@@ -153,58 +134,4 @@ fn planned_modifier(query: Tree<'_, pg_sys::Query>, key: Tree<'_, pg_sys::Node>)
         }
         server::exprTypmod(folding::fold(copy(key.as_ptr()), std::ptr::null_mut()).expression)
     }
-}
-
-/// Fields of times that are whole numbers.
-const WHOLE_FIELDS: [&[u8]; 14] = [
-    b"year",
-    b"month",
-    b"day",
-    b"hour",
-    b"minute",
-    b"dow",
-    b"isodow",
-    b"doy",
-    b"week",
-    b"quarter",
-    b"isoyear",
-    b"decade",
-    b"century",
-    b"millennium",
-];
-
-/// Do equal values of an expression of the site look alike?
-pub(super) fn has_one_form(expression: Tree<'_, pg_sys::Node>, site: &Site<'_>) -> bool {
-    // SAFETY: an expression of a valid query.
-    let PartColumn { type_oid, collation, .. } = unsafe { PartColumn::of(expression.as_ptr()) };
-    equality_is_bytewise(type_oid, collation) || is_column_of_one_width(expression, site) || is_whole_field(expression)
-}
-
-/// Is this a column of a table whose type modifier says how its values look: numbers with a scale, char(n)?
-fn is_column_of_one_width(expression: Tree<'_, pg_sys::Node>, site: &Site<'_>) -> bool {
-    let Some((_, column)) = expression.as_a::<pg_sys::Var>().and_then(|column| origin(site.query, column)) else {
-        return false;
-    };
-    column.vartypmod >= 0
-        && match column.vartype {
-            pg_sys::NUMERICOID => true,
-            pg_sys::BPCHAROID => equality_is_bytewise(pg_sys::TEXTOID, column.varcollid),
-            _ => false,
-        }
-}
-
-/// Is this a field of a time that is a whole number?
-fn is_whole_field(expression: Tree<'_, pg_sys::Node>) -> bool {
-    let Some(call) = expression.as_a::<pg_sys::FuncExpr>() else { return false };
-    let field = child!(call.args).and_then(|arguments| arguments.items().next()).flatten();
-    let Some(field) = field.and_then(|field| field.without_relabelling().as_a::<pg_sys::Const>()) else { return false };
-    if !has(call.funcid, FIELD_OF_TIME) || field.constisnull {
-        return false;
-    }
-    // SAFETY: a constant that is not null, as the argument of a function that takes a text.
-    let name = unsafe {
-        let flat = kept!(pg_sys::pg_detoast_datum_packed(field.constvalue.cast_mut_ptr()));
-        pgrx::varlena_to_byte_slice(flat)
-    };
-    WHOLE_FIELDS.iter().any(|whole| name.eq_ignore_ascii_case(whole))
 }

@@ -5,9 +5,9 @@ use std::ffi::CStr;
 use pgrx::pg_sys::{self, RTEKind};
 
 use super::algebra::combination;
-use super::columns::{Columns, PartColumn};
-use super::obstacle::Obstacle;
+use super::columns::Columns;
 use super::site::Site;
+use super::{GROUPING_SETS, Obstacle, UNGROUPED_COLUMN};
 use crate::pg::compat::tree::add_range_table;
 use crate::pg::lists::nodes;
 use crate::pg::tree::{Tree, match_node};
@@ -25,16 +25,13 @@ impl Combined {
     ///
     /// # Errors
     /// Why they are not made of parts.
-    ///
-    /// # Safety
-    /// `having` must be null, or a valid expression of the site's level.
-    pub unsafe fn of(site: &Site<'_>, columns: &mut Columns, having: *mut pg_sys::Node) -> Result<Self, Obstacle> {
+    pub fn of(site: &Site<'_>, columns: &mut Columns) -> Result<Self, Obstacle> {
         let query = site.query;
         // SAFETY: parts of a valid query.
         unsafe {
             Ok(Self {
                 targets: rewritten(query.targetList.cast(), site, columns)?.cast(),
-                having: rewritten(having, site, columns)?,
+                having: rewritten(query.havingQual, site, columns)?,
                 windows: rewritten(query.windowClause.cast(), site, columns)?.cast(),
             })
         }
@@ -98,56 +95,35 @@ fn replacement(
     site: &Site<'_>,
     columns: &mut Columns,
 ) -> Result<Option<*mut pg_sys::Node>, Obstacle> {
-    if let Some(key) = columns.key(node, depth) {
+    if depth == 0
+        && let Some(key) = columns.key(node)
+    {
         return Ok(Some(key));
     }
+    let level = match_node! { node;
+        Aggref(aggregate) => aggregate.agglevelsup,
+        GroupingFunc(function) => function.agglevelsup,
+        Var(column) => column.varlevelsup,
+        _ => return Ok(None),
+    };
+    if level != depth {
+        return Ok(None);
+    }
+    if depth > 0 {
+        return Err("A sub-query reads a column, or an aggregate, of the query around it.");
+    }
     match_node! { node;
-        Aggref(aggregate) => {
-            if aggregate.agglevelsup != depth {
-                return Ok(None);
-            }
-            // SAFETY: an expression of the site, as seen from its level. The copies are changed before anybody else
-            // knows of them.
-            unsafe {
-                let own = at_level_of_site(aggregate.as_ptr(), depth);
-                let Some(aggregate) = Tree::enter(own) else { return Ok(None) };
-                let combined = combination(aggregate, site, columns)?;
-                kept!(pg_sys::IncrementVarSublevelsUp(combined, depth as i32, 0));
-                Ok(Some(combined))
-            }
-        },
-        GroupingFunc(function) => {
-            if function.agglevelsup == depth { Err(Obstacle::GroupingSets) } else { Ok(None) }
-        },
+        // SAFETY: an aggregate of the site, which is not changed.
+        Aggref(aggregate) => unsafe { combination(aggregate, columns) }.map(Some),
         Var(column) => {
-            if column.varlevelsup != depth {
-                return Ok(None);
-            }
             // A column that depends on the keys: it has one value in each group.
             if site.is_grand() || column.varattno <= 0 {
-                return Err(Obstacle::UngroupedColumn);
+                return Err(UNGROUPED_COLUMN);
             }
-            // SAFETY: as above.
-            unsafe {
-                let combined = columns.add(at_level_of_site(column.as_ptr(), depth).cast());
-                kept!(pg_sys::IncrementVarSublevelsUp(combined, depth as i32, 0));
-                Ok(Some(combined))
-            }
+            // SAFETY: a column of the site.
+            Ok(Some(unsafe { columns.add(column.as_ptr().cast()) }))
         },
-        _ => Ok(None),
-    }
-}
-
-/// An expression of the site that lies in its sub-queries, as it would stand outside of them: a copy.
-///
-/// # Safety
-/// A valid expression, all of whose columns belong to the site's level.
-unsafe fn at_level_of_site<T>(expression: *mut T, depth: u32) -> *mut T {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let own = copy(expression);
-        kept!(pg_sys::IncrementVarSublevelsUp(own.cast(), -(depth as i32), 0));
-        own
+        _ => Err(GROUPING_SETS),
     }
 }
 
@@ -196,7 +172,7 @@ unsafe fn retire(entry: *mut pg_sys::RangeTblEntry) {
 /// # Safety
 /// The columns must be valid.
 unsafe fn tuplestore(columns: &Columns, name: &CStr) -> *mut pg_sys::RangeTblEntry {
-    let kinds: Vec<PartColumn> = columns.kinds();
+    let kinds = columns.kinds();
     let entry = new_node::<pg_sys::RangeTblEntry>();
     // SAFETY: a new node, filled as the parser does it (parser/parse_relation.c).
     unsafe {

@@ -1,12 +1,12 @@
 //! The conditions of a part, taken apart into conjuncts, of which some are bounds.
 
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, NodeTag, Var};
 
 use super::constants::{Values, comparable, operand_of};
 use super::filters::filters;
 use super::site::origin;
 use crate::pg::tree::{Tree, child, children};
-use crate::pg::tree_making::{copy, list_of};
+use crate::pg::tree_making::{copy, list_of, replaced};
 use crate::query::partitions::Bound;
 
 /// How many bounds there are at most: there is a bit for each.
@@ -44,12 +44,13 @@ pub(super) fn all_of(conjuncts: impl ExactSizeIterator<Item = *mut pg_sys::Node>
     }
 }
 
-/// The bounds of a part.
-#[derive(Default)]
+/// What a part asks of the columns of the table.
 pub(super) struct Conditions {
     pub bounds: Vec<Bound>,
     /// The number, in the list of `filters`, of the filter that each bound stands in.
     pub filters_of_bounds: Vec<usize>,
+    /// The other conditions that name columns of the table alone, which are those of relation 1: a list.
+    pub others: *mut pg_sys::List,
 }
 
 impl Conditions {
@@ -58,7 +59,8 @@ impl Conditions {
     /// # Safety
     /// A valid query that the caller may change.
     pub unsafe fn take(query: *mut pg_sys::Query, table: pg_sys::Oid, values: Values) -> Self {
-        let mut taken = Self::default();
+        let none = std::ptr::null_mut();
+        let mut taken = Self { bounds: Vec::new(), filters_of_bounds: Vec::new(), others: none };
         // SAFETY: the caller's promise; nothing but the conditions is changed.
         for (number, filter) in unsafe { filters(query) }.into_iter().enumerate() {
             // SAFETY: as above. The condition is replaced when nobody reads it any more.
@@ -71,23 +73,31 @@ impl Conditions {
                             taken.bounds.push(bound);
                             taken.filters_of_bounds.push(number);
                         }
-                        None => others.push(conjunct.as_ptr()),
+                        None => {
+                            others.push(conjunct.as_ptr());
+                            taken.others = kept!(pg_sys::list_concat(
+                                taken.others,
+                                list_of(about_table(level, conjunct, table, values))
+                            ));
+                        }
                     }
                 }
                 *filter.condition = all_of(others.into_iter());
+                taken.others = kept!(pg_sys::list_concat(taken.others, list_of(policies(level, table, values))));
             }
         }
         taken
     }
 
-    /// Puts the bounds back into the filters of a copy of the query that they were taken out of.
+    /// Puts some bounds, as bits, back into the filters of a copy of the query that they were taken out of.
     ///
     /// # Safety
     /// A valid query that the caller may change.
-    pub unsafe fn put_back(&self, query: *mut pg_sys::Query) {
+    pub unsafe fn put_back(&self, query: *mut pg_sys::Query, asked: u64) {
         // SAFETY: the caller's promise; nothing but the conditions is changed.
         let filters = unsafe { filters(query) };
-        for (bound, place) in self.bounds.iter().zip(&self.filters_of_bounds) {
+        let all = self.bounds.iter().zip(&self.filters_of_bounds).enumerate();
+        for (_, (bound, place)) in all.filter(|(number, _)| asked & (1 << number) != 0) {
             let Some(filter) = filters.get(*place) else { continue };
             // SAFETY: as above.
             unsafe {
@@ -122,6 +132,9 @@ fn bound_of(
         if operator == pg_sys::InvalidOid {
             return None;
         }
+        if kept!(pg_sys::get_op_btree_interpretation(operator)).is_null() {
+            return None;
+        }
         let value = operand_of(other, values)?;
         let (operator, value) = comparable(column.vartype, operator, value, values);
         let right = if value.is_null() { other.as_ptr() } else { value.cast() };
@@ -131,6 +144,41 @@ fn bound_of(
         (*clause).args = list_of([argument.as_ptr(), right]);
         Some(Bound { clause: clause.cast(), column: column.varattno, value })
     }
+}
+
+/// The conditions of row security on the table that are about it alone, as conditions of relation 1.
+fn policies(query: Tree<'_, pg_sys::Query>, table: pg_sys::Oid, values: Values) -> Vec<*mut pg_sys::Node> {
+    children!(query.rtable as RangeTblEntry)
+        .filter(|entry| entry.relid == table && entry.inh)
+        .flat_map(|entry| children!(entry.securityQuals as Node))
+        .filter_map(|policy| about_table(query, policy, table, values))
+        .collect()
+}
+
+/// A condition as one of relation 1, with the values that are known of what is computed of constants; `None` if it names
+/// anything but columns of the table.
+fn about_table(
+    query: Tree<'_, pg_sys::Query>,
+    condition: Tree<'_, pg_sys::Node>,
+    table: pg_sys::Oid,
+    values: Values,
+) -> Option<*mut pg_sys::Node> {
+    let mut is_about_it = true;
+    let mut own = |node: Tree<'_, pg_sys::Node>, _depth: u32| {
+        if node.as_a::<pg_sys::Var>().is_some() || node.tag() == NodeTag::T_SubLink {
+            let column = column_of(query, node, table);
+            is_about_it &= column.is_some();
+            // SAFETY: the result is a new node.
+            return Some(column.map_or(node.as_ptr(), |column| unsafe {
+                let Var { varattno, vartype, vartypmod, varcollid, .. } = *column;
+                kept!(pg_sys::makeVar(1, varattno, vartype, vartypmod, varcollid, 0)).cast()
+            }));
+        }
+        operand_of(node, values).filter(|value| !value.is_null()).map(|value| value.cast())
+    };
+    // SAFETY: a condition of a valid query, of which a copy is made.
+    let condition = unsafe { replaced(condition.as_ptr(), &mut own) };
+    is_about_it.then_some(condition)
 }
 
 /// A column of the table, perhaps taken as one of a type with the same values.

@@ -8,14 +8,13 @@ use pgrx::pg_sys;
 use crate::error::is_about_a_value;
 use crate::pg::computing::{Unshown, compute, prepare};
 use crate::pg::error_passing::{keeping, unless};
-use crate::pg::object_ids::{DATETIME_FAMILY_OID, INTEGER_FAMILY_OID};
+use crate::pg::object_ids::DATETIME_FAMILY_OID;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, match_node};
-use crate::pg::tree_making::{call, copy, replaced};
+use crate::pg::tree_making::{call, copy};
 use crate::query::clock::constant_now;
 use crate::query::function_table::has;
 use crate::query::function_table::properties::CONSTANT_ARITHMETIC;
-use crate::query::parameters::as_constant;
 
 /// Casts to timestamptz.
 const DATE_TO_TIMESTAMPTZ: u32 = 1174;
@@ -85,31 +84,11 @@ fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const>
     }
 }
 
-/// Conditions with the present values of what is computed of constants in them: a list, as the planner's pruning can use
-/// it. `params` are the values of parameters.
-///
-/// # Safety
-/// A list of conditions that the planner has asked of a table of a valid query; null for none.
-pub unsafe fn present(
-    conditions: *mut pg_sys::List,
-    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-) -> *mut pg_sys::List {
-    // SAFETY: the caller's promise. Copies are changed.
-    unsafe {
-        let known = replaced(conditions.cast(), &mut |node, _depth| as_constant(node.as_a::<pg_sys::Param>()?, params));
-        replaced(known, &mut |node, _depth| {
-            let is_operand = node.tag() != pg_sys::NodeTag::T_Const && is_computed(node, true);
-            if is_operand { constant_of(node).map(|constant| constant.cast()) } else { None }
-        })
-        .cast()
-    }
-}
-
 /// A comparison of a column with a constant as the planner's pruning can use it: its operator and constant. Null for a
 /// value that is not known stays so.
 ///
-/// The server compares a timestamptz with a date or a timestamp as one that begins there in the present time zone,
-/// which the planner's pruning does not do. A value up to which whole numbers are asked for is the one before the next.
+/// The server compares a timestamptz with a date or a timestamp as one that begins there in the present time zone, which
+/// the planner's pruning does not do.
 ///
 /// # Safety
 /// A comparison of a valid query, with the column on the left, and a constant that is not NULL.
@@ -119,85 +98,21 @@ pub(super) unsafe fn comparable(
     value: *mut pg_sys::Const,
     values: Values,
 ) -> (pg_sys::Oid, *mut pg_sys::Const) {
-    if value.is_null() {
-        return (operator, value);
-    }
-    // SAFETY: the caller's promise.
-    unsafe {
-        let now = if values == Values::Present { as_timestamptz(column, operator, value) } else { None };
-        let (operator, value) = now.unwrap_or((operator, value));
-        before_next(column, operator, value).unwrap_or((operator, value))
-    }
-}
-
-/// # Safety
-/// As `comparable`.
-unsafe fn as_timestamptz(
-    column: pg_sys::Oid,
-    operator: pg_sys::Oid,
-    value: *mut pg_sys::Const,
-) -> Option<(pg_sys::Oid, *mut pg_sys::Const)> {
-    // SAFETY: reads catalogs about an operator of the query; the caller's promise.
-    unsafe {
-        let cast = match (*value).consttype {
-            pg_sys::DATEOID if column == pg_sys::TIMESTAMPTZOID => DATE_TO_TIMESTAMPTZ,
-            pg_sys::TIMESTAMPOID if column == pg_sys::TIMESTAMPTZOID => TIMESTAMP_TO_TIMESTAMPTZ,
-            _ => return None,
-        };
-        let operator = same_with(operator, DATETIME_FAMILY_OID, column, |strategy| strategy)?;
-        let converted = Tree::enter(call(cast, column, [value.cast()])).and_then(constant_of)?;
-        Some((operator, converted))
-    }
-}
-
-/// `<= 5` as `< 6`, and `> 5` as `>= 6`: partitions begin with a value, and end before one.
-///
-/// # Safety
-/// As `comparable`.
-unsafe fn before_next(
-    column: pg_sys::Oid,
-    operator: pg_sys::Oid,
-    value: *mut pg_sys::Const,
-) -> Option<(pg_sys::Oid, *mut pg_sys::Const)> {
-    // SAFETY: the caller's promise; a copy is changed.
-    unsafe {
-        let datum = (*value).constvalue.value();
-        let (family, next) = match (*value).consttype {
-            other if other != column => return None,
-            pg_sys::INT2OID => (INTEGER_FAMILY_OID, i64::from((datum as i16).checked_add(1)?)),
-            pg_sys::INT4OID => (INTEGER_FAMILY_OID, i64::from((datum as i32).checked_add(1)?)),
-            pg_sys::INT8OID => (INTEGER_FAMILY_OID, (datum as i64).checked_add(1)?),
-            pg_sys::DATEOID if datum as i32 != i32::MIN => {
-                (DATETIME_FAMILY_OID, i64::from((datum as i32).checked_add(1)?))
-            }
-            pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID if datum as i64 != i64::MIN => {
-                (DATETIME_FAMILY_OID, (datum as i64).checked_add(1)?)
-            }
-            _ => return None,
-        };
-        let operator = same_with(operator, family, column, |strategy| match strategy as u32 {
-            pg_sys::BTLessEqualStrategyNumber => pg_sys::BTLessStrategyNumber as i32,
-            pg_sys::BTGreaterStrategyNumber => pg_sys::BTGreaterEqualStrategyNumber as i32,
-            _ => 0,
-        })?;
-        let following = copy(value);
-        (*following).constvalue = pg_sys::Datum::from(next);
-        Some((operator, following))
-    }
-}
-
-/// The operator of a family that compares values of a type as the strategy says that is found for that of another.
-fn same_with(
-    operator: pg_sys::Oid,
-    family: u32,
-    type_oid: pg_sys::Oid,
-    strategy: impl FnOnce(i32) -> i32,
-) -> Option<pg_sys::Oid> {
-    // SAFETY: reads catalogs about an operator of a query; 0 and InvalidOid for what is not there.
-    unsafe {
-        let own = kept!(pg_sys::get_op_opfamily_strategy(operator, family.into()));
-        let wanted = if own == 0 { 0 } else { strategy(own) };
-        let found = kept!(pg_sys::get_opfamily_member(family.into(), type_oid, type_oid, wanted as i16));
-        (wanted != 0 && found != pg_sys::InvalidOid).then_some(found)
-    }
+    let compared = || {
+        // SAFETY: reads catalogs about an operator of the query; the caller's promise.
+        unsafe {
+            let cast = match value.as_ref()?.consttype {
+                pg_sys::DATEOID => DATE_TO_TIMESTAMPTZ,
+                pg_sys::TIMESTAMPOID => TIMESTAMP_TO_TIMESTAMPTZ,
+                _ => return None,
+            };
+            let family = pg_sys::Oid::from(DATETIME_FAMILY_OID);
+            let strategy = kept!(pg_sys::get_op_opfamily_strategy(operator, family)) as i16;
+            let own = kept!(pg_sys::get_opfamily_member(family, column, column, strategy));
+            let converted = Tree::enter(call(cast, column, [value.cast()])).and_then(constant_of)?;
+            (own != pg_sys::InvalidOid).then_some((own, converted))
+        }
+    };
+    let is_converted = column == pg_sys::TIMESTAMPTZOID && values == Values::Present;
+    is_converted.then(compared).flatten().unwrap_or((operator, value))
 }

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys::{self, RTEKind};
 
-use super::obstacle::Obstacle;
+use super::{OTHER_RELATION, Obstacle, SYSTEM_COLUMN};
 use crate::pg::compat::tree::columns_in;
 use crate::pg::lists::{node_at, nodes};
 use crate::pg::row_type::RowType;
@@ -29,13 +29,13 @@ pub(super) unsafe fn read_instead(
         let (one, other) = (kept!(pg_sys::RelationIdGetRelation(parent)), kept!(pg_sys::RelationIdGetRelation(leaf)));
         if one.is_null() || other.is_null() {
             [one, other].into_iter().filter(|open| !open.is_null()).for_each(|open| kept!(pg_sys::RelationClose(open)));
-            return Err(Obstacle::Relation(leaf));
+            return Err(OTHER_RELATION);
         }
         let map = columns_in((*other).rd_att, (*one).rd_att);
         let query = renamed(query, parent, other, map);
         kept!(pg_sys::RelationClose(other));
         kept!(pg_sys::RelationClose(one));
-        query?.ok_or(Obstacle::Relation(leaf))
+        query?.ok_or(OTHER_RELATION)
     }
 }
 
@@ -67,7 +67,7 @@ unsafe fn renamed(
                     kept!(pg_sys::map_variable_attnos(query.cast(), number, 0, map, none, &raw mut whole_row)).cast()
                 };
                 let entry: Option<*mut pg_sys::RangeTblEntry> = node_at((*query).rtable, place);
-                let Some(entry) = entry.filter(|_| !whole_row) else { return Err(Obstacle::SystemColumn) };
+                let Some(entry) = entry.filter(|_| !whole_row) else { return Err(SYSTEM_COLUMN) };
                 (*entry).relid = (*leaf).rd_id;
                 (*entry).relkind = (*(*leaf).rd_rel).relkind;
                 (*entry).inh = false;

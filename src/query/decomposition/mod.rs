@@ -1,21 +1,20 @@
-//! A query as a combination of parts: an aggregate over a table with partitions, or children, is computed from what
-//! each leaf answers.
+//! A query as a combination of parts: an aggregate over a table with partitions is computed from what each leaf
+//! answers.
 //!
-//! *Site*: the query level that aggregates. *Table*: the partitioned, or inherited, table of the site, whose *leaves*
+//! *Site*: the query level that aggregates. *Table*: the partitioned table of the site, whose *leaves*
 //! make the parts. *Part*: the site's question asked of one leaf. *Bound*: a condition that compares a column of the
 //! table with a constant, and that every row of the table passes on its way to the site (`filters`). *Dimension*:
 //! another relation of the site.
 //!
 //! Each row that the site aggregates comes of exactly one row of the table, because FROM joins the table so that no row
 //! of the answer lacks one (`site`), and whether it is there depends on that row and the dimensions alone. So the rows
-//! of the leaves are those of the table, each once. The aggregates of all are computed from the aggregates of leaves
-//! (`algebra`), and groups are joined by keys whose equal values are the same (`columns`). What stands above the
-//! aggregates (HAVING, windows, DISTINCT, ORDER BY, LIMIT, the queries around the site) reads the combined ones
-//! (`combine`).
+//! of the leaves are those of the table, each once. The aggregates of all are computed from the states of leaves
+//! (`algebra`), and groups are joined by their keys (`columns`); which one of equal values a group shows is open. What
+//! stands above the aggregates (HAVING, windows, DISTINCT, ORDER BY, LIMIT, the queries around the site) reads the
+//! combined ones (`combine`).
 //!
-//! Errors: a part computes what the statement computes of the rows of its leaf. A condition of HAVING without
-//! aggregates goes into WHERE, as it does in the planner (`part`). A site below the top is taken only if nothing in its
-//! part may fail: conditions from around it could have gone into it, or nobody may ask for its rows.
+//! Errors: a part computes what the statement computes of the rows of its leaf. A site below the top is taken only if
+//! nothing in its part may fail: conditions from around it could have gone into it, or nobody may ask for its rows.
 //!
 //! Reads trees and catalogs; what it makes lies in the current memory context. Nothing is kept.
 
@@ -26,7 +25,6 @@ mod conditions;
 mod constants;
 mod filters;
 mod leaf;
-mod obstacle;
 mod part;
 mod site;
 
@@ -34,8 +32,7 @@ use pgrx::pg_sys;
 
 use columns::Columns;
 use combine::Combined;
-pub use constants::{Values, present};
-pub use obstacle::Obstacle;
+pub use constants::Values;
 pub use part::{AskedPart, Part};
 use site::Site;
 
@@ -43,6 +40,18 @@ use crate::pg::compat::tree::name_grouped_columns;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::copy;
 use crate::query::plan_kinds::TUPLESTORE_NAME;
+
+/// What stands in the way of a decomposition: a sentence for `why()`, or `NO_TABLE`.
+pub type Obstacle = &'static str;
+
+/// No query level groups, or aggregates, the rows of a table with partitions: nothing to tell.
+pub const NO_TABLE: Obstacle = "";
+const GROUPING_SETS: Obstacle = "It has grouping sets.";
+const OTHER_RELATION: Obstacle = "It joins a relation that is no plain table or materialized view.";
+const PARAMETER: Obstacle = "The value of a parameter is not known when it is planned.";
+const SUB_QUERY: Obstacle = "A sub-query stands in WHERE, in a join, in a key or in the argument of an aggregate.";
+const SYSTEM_COLUMN: Obstacle = "It reads a system column, or whole rows, of the partitioned table.";
+const UNGROUPED_COLUMN: Obstacle = "It uses a column that is not grouped.";
 
 /// A query as a combination of parts.
 pub struct Decomposition {
@@ -62,13 +71,13 @@ pub fn has_candidates(query: Tree<'_, pg_sys::Query>) -> bool {
 /// What stands in the way.
 pub fn decompose(query: Tree<'_, pg_sys::Query>) -> Result<Decomposition, Obstacle> {
     if site::candidates(query).is_empty() {
-        return Err(Obstacle::NoTable);
+        return Err(NO_TABLE);
     }
     // SAFETY: a valid query. The copy is changed only where the walk over it is over.
     unsafe {
         let combined = copy(query.as_ptr());
-        let top = Tree::enter(combined).ok_or(Obstacle::NoTable)?;
-        let mut first = Obstacle::NoTable;
+        let top = Tree::enter(combined).ok_or(NO_TABLE)?;
+        let mut first = NO_TABLE;
         for (place, candidate) in site::candidates(top).into_iter().enumerate() {
             match part_of(candidate, candidate.as_ptr() != combined) {
                 Ok(part) => return Ok(Decomposition { combined, part }),
@@ -94,13 +103,12 @@ unsafe fn part_of(query: Tree<'_, pg_sys::Query>, is_below: bool) -> Result<Part
     }
     let site = Site::of(query)?;
     let mut columns = Columns::of_keys(&site)?;
-    let (moved, having) = part::split_having(&site);
     // SAFETY: parts of a valid query; it is changed last.
     unsafe {
-        let combined = Combined::of(&site, &mut columns, having)?;
-        let part = Part::of(&site, &columns, &moved)?;
+        let combined = Combined::of(&site, &mut columns)?;
+        let part = Part::of(&site, &columns)?;
         if is_below && part.may_fail() {
-            return Err(Obstacle::MayFail);
+            return Err("A sub-query aggregates, and computing it may raise an error.");
         }
         combined.install(query.as_ptr(), &columns, TUPLESTORE_NAME);
         Ok(part)

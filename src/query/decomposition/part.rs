@@ -1,24 +1,25 @@
 //! The part: the site's question asked of one leaf.
 
+use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::columns::Columns;
-use super::conditions::{Conditions, all_of, conjuncts};
+use super::conditions::Conditions;
 use super::constants::Values;
 use super::leaf;
-use super::obstacle::Obstacle;
 use super::site::Site;
+use super::{Obstacle, PARAMETER, SUB_QUERY, SYSTEM_COLUMN};
 use crate::pg::compat::tree::ask_no_permissions;
 use crate::pg::lists::nodes;
-use crate::pg::tree::{Tree, child, match_node};
+use crate::pg::tree::{Tree, match_node};
 use crate::pg::tree_making::{copy, list_of, new_node, replaced_in_query};
-use crate::query::failures::{expression_may_fail, query_may_fail};
+use crate::query::failures::query_may_fail;
 use crate::query::parameters::as_constant;
-use crate::query::partitions::Bound;
+use crate::query::partitions::{Leaves, leaves};
 
 /// The site's question asked of one leaf.
 pub struct Part {
-    /// SELECT keys…, part aggregates… FROM … WHERE … GROUP BY keys, as the statement asks it. It reads the parent, with
+    /// SELECT keys…, states of aggregates… FROM … WHERE … GROUP BY keys, as the statement asks it. It reads the parent, with
     /// all leaves. No permissions are asked.
     pub query: *mut pg_sys::Query,
     /// The parent.
@@ -28,19 +29,19 @@ pub struct Part {
 }
 
 impl Part {
-    /// The part of a site. `moved` are the conditions of HAVING that WHERE asks.
+    /// The part of a site.
     ///
     /// # Errors
     /// What a part cannot ask.
     ///
     /// # Safety
     /// The expressions must be valid, and of the site's level.
-    pub(super) unsafe fn of(site: &Site<'_>, columns: &Columns, moved: &[*mut pg_sys::Node]) -> Result<Self, Obstacle> {
+    pub(super) unsafe fn of(site: &Site<'_>, columns: &Columns) -> Result<Self, Obstacle> {
         if columns.expressions().len() > pg_sys::MaxTupleAttributeNumber as usize {
-            return Err(Obstacle::ManyColumns);
+            return Err("Its parts would have more columns than a row may have.");
         }
         // SAFETY: nodes of a valid query, and new ones made of copies of them.
-        let query = unsafe { asked(site, columns, moved) };
+        let query = unsafe { asked(site, columns) };
         // SAFETY: as above.
         unsafe { check_nodes(query) }?;
         Ok(Self { query, relation: site.relation, dimensions: site.dimensions.clone() })
@@ -49,7 +50,7 @@ impl Part {
     /// What the part asks with these values: `params` are those of parameters, as far as they are known.
     ///
     /// # Errors
-    /// `Parameter` if the value of one is to be known, and is not.
+    /// The value of a parameter is to be known, and is not.
     pub fn asked(
         &self,
         params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
@@ -62,7 +63,7 @@ impl Part {
                 let param = node.as_a::<pg_sys::Param>()?;
                 let constant = as_constant(param, params);
                 if constant.is_none() && values == Values::Present {
-                    obstacle = Some(Obstacle::Parameter);
+                    obstacle = Some(PARAMETER);
                 }
                 Some(constant.unwrap_or(node.as_ptr()))
             });
@@ -74,13 +75,12 @@ impl Part {
         }
     }
 
-    /// Returns true if computing the part may raise an error. What columns are compared with does not count: any plan
-    /// of the statement computes it, too.
+    /// Returns true if computing the part may raise an error. Bounds do not: they compare values in their order, and any
+    /// plan of the statement computes what columns are compared with, too.
     pub(super) fn may_fail(&self) -> bool {
         let Ok(asked) = self.asked(None, Values::Lasting) else { return true };
         // SAFETY: the query of a part is valid.
         unsafe { Tree::enter(asked.query) }.is_none_or(query_may_fail)
-            || asked.bounds().iter().any(|bound| expression_may_fail(bound.with_null()))
     }
 
     /// The query of one leaf, which the caller has locked: a fresh copy, ready for the planner.
@@ -106,23 +106,21 @@ pub struct AskedPart {
 }
 
 impl AskedPart {
-    /// The conjuncts that compare a column of the table with a constant: the definition of a leaf may say that all of
-    /// its rows fulfil them, or none.
-    pub fn bounds(&self) -> &[Bound] {
-        &self.conditions.bounds
+    /// Those that have rows for it of the leaves of the table, which are locked.
+    ///
+    /// # Errors
+    /// Why nothing can be said.
+    pub fn leaves(&self, table: pg_sys::Oid) -> Result<Leaves, Reason> {
+        // SAFETY: the conditions were taken from a valid query about the table.
+        unsafe { leaves(table, &self.conditions.bounds, self.conditions.others) }
     }
 
-    /// A number for the place of each bound: the same condition means something else in another place.
-    pub fn places_of_bounds(&self) -> impl Iterator<Item = usize> {
-        self.conditions.filters_of_bounds.iter().copied()
-    }
-
-    /// What the part asks with all bounds: a fresh copy.
-    pub fn with_bounds(&self) -> *mut pg_sys::Query {
+    /// What the part asks with some bounds, as bits: a fresh copy.
+    pub fn with_bounds(&self, asked: u64) -> *mut pg_sys::Query {
         // SAFETY: a valid query, of which a copy is changed.
         unsafe {
             let query = copy(self.query);
-            self.conditions.put_back(query);
+            self.conditions.put_back(query, asked);
             query
         }
     }
@@ -132,7 +130,7 @@ impl AskedPart {
 ///
 /// # Safety
 /// As `Part::of`.
-unsafe fn asked(site: &Site<'_>, columns: &Columns, moved: &[*mut pg_sys::Node]) -> *mut pg_sys::Query {
+unsafe fn asked(site: &Site<'_>, columns: &Columns) -> *mut pg_sys::Query {
     let query = new_node::<pg_sys::Query>();
     let site_query = site.query;
     // SAFETY: nodes of a valid query, of which copies are taken; new nodes.
@@ -143,11 +141,7 @@ unsafe fn asked(site: &Site<'_>, columns: &Columns, moved: &[*mut pg_sys::Node])
         (*query).stmt_location = -1;
         (*query).rtable = copy(site_query.rtable);
         ask_no_permissions_below(query);
-        let from: *mut pg_sys::FromExpr = copy(site_query.jointree);
-        let conditions = conjuncts(Tree::enter((*from).quals)).into_iter().map(Tree::as_ptr);
-        let all: Vec<_> = conditions.chain(moved.iter().map(|one| copy(*one))).collect();
-        (*from).quals = all_of(all.into_iter());
-        (*query).jointree = from;
+        (*query).jointree = copy(site_query.jointree);
         let targets = columns.expressions().iter().zip(1..).map(|(expression, number)| {
             let target = kept!(pg_sys::makeTargetEntry(
                 copy(*expression).cast(),
@@ -189,7 +183,7 @@ unsafe fn ask_no_permissions_below(query: *mut pg_sys::Query) {
 /// Checks that a query has nothing that a part must not have.
 ///
 /// # Errors
-/// `SubLink`, `SystemColumn`, or `Parameter` for one that is not of the statement.
+/// A sub-query, a system column, or a parameter that is not of the statement.
 ///
 /// # Safety
 /// A valid query.
@@ -197,9 +191,9 @@ unsafe fn check_nodes(query: *mut pg_sys::Query) -> Result<(), Obstacle> {
     let mut obstacle = None;
     let mut examine = |node: Tree<'_, pg_sys::Node>, _depth: u32| {
         let found = match_node! { node;
-            Param(param) => (param.paramkind != pg_sys::ParamKind::PARAM_EXTERN).then_some(Obstacle::Parameter),
-            Var(column) => (column.varattno <= 0).then_some(Obstacle::SystemColumn),
-            _ => (node.tag() == NodeTag::T_SubLink).then_some(Obstacle::SubLink),
+            Param(param) => (param.paramkind != pg_sys::ParamKind::PARAM_EXTERN).then_some(PARAMETER),
+            Var(column) => (column.varattno <= 0).then_some(SYSTEM_COLUMN),
+            _ => (node.tag() == NodeTag::T_SubLink).then_some(SUB_QUERY),
         };
         let found = found?;
         obstacle.get_or_insert(found);
@@ -208,23 +202,4 @@ unsafe fn check_nodes(query: *mut pg_sys::Query) -> Result<(), Obstacle> {
     // SAFETY: the caller's promise. Nothing is replaced.
     unsafe { replaced_in_query(query, &mut examine) };
     obstacle.map_or(Ok(()), Err)
-}
-
-/// The conditions of HAVING: those that WHERE can ask as well, as the planner does it, and those that remain. Without
-/// GROUP BY the former remain, too.
-pub(super) fn split_having(site: &Site<'_>) -> (Vec<*mut pg_sys::Node>, *mut pg_sys::Node) {
-    let query = site.query;
-    let (mut moved, mut kept) = (Vec::new(), Vec::new());
-    for conjunct in conjuncts(child!(query.havingQual)) {
-        let conjunct = conjunct.as_ptr();
-        // SAFETY: an expression of a valid query.
-        let stays = unsafe { kept!(pg_sys::contain_subplans(conjunct)) || kept!(pg_sys::contain_agg_clause(conjunct)) };
-        if !stays {
-            moved.push(conjunct);
-        }
-        if stays || site.is_grand() {
-            kept.push(conjunct);
-        }
-    }
-    (moved, all_of(kept.into_iter()))
 }

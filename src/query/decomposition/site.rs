@@ -5,7 +5,7 @@
 
 use pgrx::pg_sys::{self, RTEKind};
 
-use super::obstacle::Obstacle;
+use super::{GROUPING_SETS, NO_TABLE, OTHER_RELATION, Obstacle};
 use crate::pg::compat;
 use crate::pg::inheritance::may_have_children;
 use crate::pg::tree::{Tree, child, children, match_node};
@@ -19,8 +19,7 @@ pub(super) struct Site<'t> {
     pub dimensions: Vec<pg_sys::Oid>,
 }
 
-/// The query levels that may be sites: they aggregate, and name a table with partitions or children. The outermost
-/// comes first.
+/// The query levels that may be sites: they aggregate, and name a table with partitions. The outermost comes first.
 pub(super) fn candidates(query: Tree<'_, pg_sys::Query>) -> Vec<Tree<'_, pg_sys::Query>> {
     let mut found = Vec::new();
     find_candidates(query, &mut found);
@@ -53,7 +52,7 @@ fn find_candidates<'t>(query: Tree<'t, pg_sys::Query>, found: &mut Vec<Tree<'t, 
     }
 }
 
-/// Does FROM name a table with partitions or children, perhaps in a sub-query that does nothing but select?
+/// Does FROM name a table with partitions, perhaps in a sub-query that does nothing but select?
 fn names_table(query: Tree<'_, pg_sys::Query>) -> bool {
     children!(query.rtable as RangeTblEntry).any(|entry| is_table(&entry) || selection(entry).is_some_and(names_table))
 }
@@ -82,15 +81,9 @@ pub(super) fn selection(entry: Tree<'_, pg_sys::RangeTblEntry>) -> Option<Tree<'
     is_plain.then_some(query)
 }
 
-/// Is this a table with partitions or children, all of whose rows are read?
+/// Is this a table with partitions, all of whose rows are read?
 fn is_table(entry: &pg_sys::RangeTblEntry) -> bool {
-    entry.rtekind == RTEKind::RTE_RELATION
-        && entry.inh
-        && match entry.relkind as u8 {
-            pg_sys::RELKIND_PARTITIONED_TABLE => true,
-            pg_sys::RELKIND_RELATION => may_have_children(entry.relid),
-            _ => false,
-        }
+    entry.rtekind == RTEKind::RTE_RELATION && entry.inh && entry.relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE
 }
 
 impl<'t> Site<'t> {
@@ -102,16 +95,9 @@ impl<'t> Site<'t> {
         check_clauses(&query)?;
         let mut relations = Relations { table: None, dimensions: Vec::new() };
         let is_held = relations.are_joined(query)?;
-        let relation = relations.table.filter(|_| is_held).ok_or(Obstacle::NoTable)?;
+        let relation = relations.table.filter(|_| is_held).ok_or(NO_TABLE)?;
         if compat::has_virtual_columns(relation) {
-            return Err(Obstacle::VirtualColumn);
-        }
-        // The primary key of a parent says nothing of its children, and PostgreSQL accepts columns that depend on it
-        // all the same: which row of a group they are of depends on the plan. SAFETY: reads a catalog.
-        let is_partitioned =
-            unsafe { kept!(pg_sys::get_rel_relkind(relation)) } as u8 == pg_sys::RELKIND_PARTITIONED_TABLE;
-        if !is_partitioned && !query.constraintDeps.is_null() {
-            return Err(Obstacle::UngroupedColumn);
+            return Err("The partitioned table has virtual columns.");
         }
         Ok(Self { query, relation, dimensions: relations.dimensions })
     }
@@ -131,16 +117,16 @@ impl<'t> Site<'t> {
 /// Checks what stands beside FROM, WHERE and the columns.
 fn check_clauses(query: &pg_sys::Query) -> Result<(), Obstacle> {
     if !query.groupingSets.is_null() {
-        return Err(Obstacle::GroupingSets);
+        return Err(GROUPING_SETS);
     }
     if query.hasTargetSRFs {
-        return Err(Obstacle::SetReturning);
+        return Err("It calls a function that returns a set.");
     }
     if !query.rowMarks.is_null() {
-        return Err(Obstacle::RowLocks);
+        return Err("It locks rows.");
     }
     if !query.setOperations.is_null() {
-        return Err(Obstacle::NoTable);
+        return Err(NO_TABLE);
     }
     Ok(())
 }
@@ -157,7 +143,7 @@ impl Relations {
     /// # Errors
     /// What stands in the way. `OuterJoin` if some of the rows come of no row of the table.
     fn are_joined(&mut self, query: Tree<'_, pg_sys::Query>) -> Result<bool, Obstacle> {
-        let from = child!(query.jointree).ok_or(Obstacle::NoTable)?;
+        let from = child!(query.jointree).ok_or(NO_TABLE)?;
         self.are_in(from.as_node(), query)
     }
 
@@ -165,7 +151,7 @@ impl Relations {
     fn are_in(&mut self, node: Tree<'_, pg_sys::Node>, query: Tree<'_, pg_sys::Query>) -> Result<bool, Obstacle> {
         match_node! { node;
             RangeTblRef(reference) => {
-                let entry = entry_of(query, reference.rtindex).ok_or(Obstacle::FromItem)?;
+                let entry = entry_of(query, reference.rtindex).ok_or("FROM has something other than tables.")?;
                 self.is_table(entry)
             },
             FromExpr(from) => {
@@ -184,9 +170,9 @@ impl Relations {
                     pg_sys::JoinType::JOIN_RIGHT => left,
                     _ => left || right,
                 };
-                if adds_rows { Err(Obstacle::OuterJoin) } else { Ok(left || right) }
+                if adds_rows { Err("An outer join adds rows for which the partitioned table has none.") } else { Ok(left || right) }
             },
-            _ => Err(Obstacle::FromItem),
+            _ => Err("FROM has something other than tables."),
         }
     }
 
@@ -196,21 +182,22 @@ impl Relations {
             return self.are_joined(query);
         }
         if entry.rtekind != RTEKind::RTE_RELATION {
-            return Err(Obstacle::FromItem);
+            return Err("FROM has something other than tables.");
         }
         if !entry.tablesample.is_null() {
-            return Err(Obstacle::Sample);
+            return Err("It has TABLESAMPLE.");
         }
         if is_table(&entry) {
             return match self.table.replace(entry.relid) {
-                Some(other) => Err(Obstacle::TwoTables(other, entry.relid)),
+                Some(_) => Err("It joins two tables that have partitions."),
                 None => Ok(true),
             };
         }
-        match entry.relkind as u8 {
-            pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => self.dimensions.push(entry.relid),
-            _ => return Err(Obstacle::Relation(entry.relid)),
+        let is_plain = [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW].contains(&(entry.relkind as u8));
+        if !is_plain || may_have_children(entry.relid) {
+            return Err(OTHER_RELATION);
         }
+        self.dimensions.push(entry.relid);
         Ok(false)
     }
 }

@@ -2,8 +2,6 @@
 
 use pgrx::pg_sys;
 
-use crate::pg::lists::nodes;
-use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::{copy, list_of, new_node, replaced};
 
@@ -28,20 +26,6 @@ pub struct AboutTable {
 }
 
 impl Bound {
-    /// The condition, with NULL in the place of what the column is compared with.
-    pub fn with_null(&self) -> *mut pg_sys::Node {
-        // SAFETY: the condition is a comparison of two arguments, of which a copy is changed.
-        unsafe {
-            let clause: *mut pg_sys::OpExpr = copy(self.clause.cast());
-            let mut arguments = nodes::<pg_sys::Node>((*clause).args);
-            if let (Some(column), Some(value)) = (arguments.next(), arguments.next()) {
-                let null = kept!(pg_sys::makeNullConst(server::exprType(value), -1, server::exprCollation(value)));
-                (*clause).args = list_of([column, null.cast()]);
-            }
-            clause.cast()
-        }
-    }
-
     /// What it says of the table; `None` if its value is not known.
     pub fn about_table(&self) -> Option<AboutTable> {
         if self.value.is_null() {

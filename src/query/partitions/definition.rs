@@ -31,7 +31,6 @@ pub struct Definition {
     /// Its kind (`RELKIND_…`).
     pub kind: u8,
     is_temporary: bool,
-    schema: pg_sys::Oid,
     /// Is it a partition of another?
     is_partition: bool,
     /// The snapshot that was asked about sees who wrote the row of the catalog.
@@ -49,17 +48,10 @@ impl Definition {
         Ok(Self {
             kind: class.relkind as u8,
             is_temporary: class.relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP,
-            schema: class.relnamespace,
             is_partition: class.relispartition,
             // SAFETY: the snapshot is the active one, which stays for the statement.
             is_seen: row.is_seen_by(unsafe { &*snapshot.0 }),
         })
-    }
-
-    /// Is it a temporary relation of another session? The planner leaves out such children.
-    pub fn is_temporary_of_others(&self) -> bool {
-        // SAFETY: looks at a schema.
-        self.is_temporary && unsafe { kept!(pg_sys::isOtherTempNamespace(self.schema)) }
     }
 
     /// Checks that the relation is no temporary one.

@@ -27,100 +27,76 @@ pub struct Partition {
     pub implied: u64,
 }
 
-/// What the conditions mean for a table.
-pub struct Level {
-    /// Its partitions, in the order that the planner reads them in.
-    pub partitions: Vec<Partition>,
-    /// The bounds, as bits, that divide its partitions.
-    pub concerned: u64,
+/// The partitions of a partitioned table, which the caller has locked, in the order that the planner reads them in.
+/// `asked` is about the columns of `root`.
+///
+/// A bound is true for all rows of a partition if none can have a row for which it is false or NULL.
+///
+/// # Errors
+/// `TooComplex` if the partitions are made by code of users.
+///
+/// # Safety
+/// The tables must be there, and the conditions be valid ones of `root`.
+pub unsafe fn partitions(table: pg_sys::Oid, root: pg_sys::Oid, asked: &Asked) -> Result<Vec<Partition>, Reason> {
+    // SAFETY: the relations are open until the end, and with them the key and what describes the partitions. An error
+    // leaves them to the resource owner. Partitions that are being detached are left out if the active snapshot sees
+    // that, as the planner does.
+    unsafe {
+        let relation = kept!(pg_sys::relation_open(table, pg_sys::NoLock as _));
+        let parent = kept!(pg_sys::relation_open(root, pg_sys::NoLock as _));
+        let described = &*kept!(pg_sys::RelationGetPartitionDesc(relation, true));
+        let map = columns_in((*relation).rd_att, (*parent).rd_att);
+        let found = pruned_table(relation, described).and_then(|pruned| pruned_by(&pruned, described, map, asked));
+        kept!(pg_sys::relation_close(parent, pg_sys::NoLock as _));
+        kept!(pg_sys::relation_close(relation, pg_sys::NoLock as _));
+        found.ok_or(Reason::TooComplex)
+    }
 }
 
-impl Level {
-    /// The partitions of a partitioned table, which the caller has locked. `asked` is about the columns of `root`.
-    ///
-    /// A bound is true for all rows of a partition if none can have a row for which it is false or NULL.
-    ///
-    /// # Errors
-    /// `TooComplex` if the partitions are made by code of users.
-    ///
-    /// # Safety
-    /// The tables must be there, and the conditions be valid ones of `root`.
-    pub unsafe fn of(table: pg_sys::Oid, root: pg_sys::Oid, asked: &Asked) -> Result<Self, Reason> {
-        // SAFETY: the relations are open until the end, and with them the key and what describes the partitions. An error
-        // leaves them to the resource owner. Partitions that are being detached are left out if the active snapshot sees
-        // that, as the planner does.
-        unsafe {
-            let relation = kept!(pg_sys::relation_open(table, pg_sys::NoLock as _));
-            let parent = kept!(pg_sys::relation_open(root, pg_sys::NoLock as _));
-            let described = &*kept!(pg_sys::RelationGetPartitionDesc(relation, true));
-            let map = columns_in((*relation).rd_att, (*parent).rd_att);
-            let level =
-                pruned_table(relation, described).and_then(|pruned| Self::decide(&pruned, described, map, asked));
-            kept!(pg_sys::relation_close(parent, pg_sys::NoLock as _));
-            kept!(pg_sys::relation_close(relation, pg_sys::NoLock as _));
-            level.ok_or(Reason::TooComplex)
-        }
+/// # Safety
+/// As `partitions`; `map` says which columns the table has in the place of those of the root, null for the same.
+unsafe fn pruned_by(
+    pruned: &PrunedTable,
+    described: &pg_sys::PartitionDescData,
+    map: *mut pg_sys::AttrMap,
+    asked: &Asked,
+) -> Option<Vec<Partition>> {
+    let is_asked = !asked.others.is_null() || asked.bounds.iter().any(Option::is_some);
+    let are_known =
+        || pruned.orders.iter().all(|(family, function, oid)| is_ordered_by_server(*family, *oid, *function));
+    if is_asked && !are_known() {
+        return None;
     }
-
-    /// # Safety
-    /// As `of`; `map` says which columns the table has in the place of those of the root, null for the same.
-    unsafe fn decide(
-        pruned: &PrunedTable,
-        described: &pg_sys::PartitionDescData,
-        map: *mut pg_sys::AttrMap,
-        asked: &Asked,
-    ) -> Option<Self> {
-        let is_asked = !asked.others.is_null() || asked.bounds.iter().any(Option::is_some);
-        let are_known =
-            || pruned.orders.iter().all(|(family, function, oid)| is_ordered_by_server(*family, *oid, *function));
-        if is_asked && !are_known() {
-            return None;
-        }
-        let count = described.nparts as usize;
-        // SAFETY: the caller's promise; the conditions are copied where they are changed.
-        let partitions_with = |conditions: *mut pg_sys::List| unsafe {
-            (*pruned.planned).baserestrictinfo = in_columns_of(map, conditions);
-            let planned = pruned.planned;
-            let found = kept!(pg_sys::prune_append_rel_partitions(planned));
-            (0..count).map(|number| kept!(pg_sys::bms_is_member(number as i32, found))).collect::<Vec<bool>>()
-        };
+    let count = described.nparts as usize;
+    // SAFETY: the caller's promise; the conditions are copied where they are changed.
+    let partitions_with = |conditions: *mut pg_sys::List| unsafe {
+        (*pruned.planned).baserestrictinfo = in_columns_of(map, conditions);
+        let found = kept!(pg_sys::prune_append_rel_partitions(pruned.planned));
+        (0..count).map(|number| kept!(pg_sys::bms_is_member(number as i32, found))).collect::<Vec<bool>>()
+    };
+    // Each time by itself: the planner makes less of a key of several columns if it finds more conditions.
+    let by_others = partitions_with(asked.others);
+    let by_bounds = partitions_with(list_of(asked.bounds.iter().flatten().map(|bound| bound.holds)));
+    let partition = |number: usize| Partition {
         // SAFETY: the partition description has so many.
-        let relation = |number: usize| unsafe { *described.oids.add(number) };
-        // Each time by itself: the planner makes less of a key of several columns if it finds more conditions.
-        let by_others = partitions_with(asked.others);
-        let by_bounds = partitions_with(list_of(asked.bounds.iter().flatten().map(|bound| bound.holds)));
-        let mut partitions: Vec<Partition> = (0..count)
-            .map(|number| Partition {
-                relation: relation(number),
-                is_empty: !(by_others[number] && by_bounds[number]),
-                implied: 0,
-            })
-            .collect();
-        let mut concerned = 0;
-        for (number, bound) in asked.bounds.iter().enumerate() {
-            let Some(AboutTable { holds, fails }) = *bound else { continue };
-            let bit = 1 << number;
-            if partitions_with(list_of([holds])).contains(&false) {
-                concerned |= bit;
-            }
-            if fails.is_null() {
-                continue;
-            }
-            for (partition, may_fail) in partitions.iter_mut().zip(partitions_with(list_of([fails]))) {
-                if !may_fail {
-                    partition.implied |= bit;
-                    concerned |= bit;
-                }
-            }
+        relation: unsafe { *described.oids.add(number) },
+        is_empty: !(by_others[number] && by_bounds[number]),
+        implied: 0,
+    };
+    let mut partitions: Vec<Partition> = (0..count).map(partition).collect();
+    for (number, bound) in asked.bounds.iter().enumerate() {
+        let Some(AboutTable { fails, .. }) = bound.filter(|bound| !bound.fails.is_null()) else { continue };
+        for (partition, may_fail) in partitions.iter_mut().zip(partitions_with(list_of([fails]))) {
+            partition.implied |= u64::from(!may_fail) << number;
         }
-        Some(Self { partitions, concerned })
     }
+    Some(partitions)
 }
 
 /// Conditions on the columns of the root, as conditions on those of a partition.
 ///
 /// # Safety
-/// As `Level::decide`.
+/// As `pruned_by`.
 unsafe fn in_columns_of(map: *mut pg_sys::AttrMap, conditions: *mut pg_sys::List) -> *mut pg_sys::List {
     if map.is_null() {
         return conditions;

@@ -22,12 +22,10 @@ use pgrx::pg_sys;
 
 pub use bound::Bound;
 use definition::{ActiveSnapshot, Definition};
-use level::{Asked, Level};
+use level::Asked;
 
 use crate::pg::compat::lock_at_once;
 use crate::pg::error_passing::keeping;
-use crate::pg::inheritance;
-use crate::pg::lists::oids;
 
 /// A table without partitions whose rows are among those of the table that the query names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,8 +34,6 @@ pub struct Leaf {
     pub relation: pg_sys::Oid,
     /// The bounds that must be asked in it: bit 0 is the first one.
     pub asked: u64,
-    /// One of these is about a partition key: the leaf lies at an end of a window.
-    pub is_at_end: bool,
 }
 
 /// The leaves of a table.
@@ -52,8 +48,7 @@ pub struct Leaves {
     pub total: usize,
 }
 
-/// Lists the leaves of a table under the active snapshot: the leaves of a partitioned table, or a table and those that
-/// inherit from it. Locks all that it lists, as the planner does, and nothing that the planner would leave out.
+/// Lists the leaves of a partitioned table under the active snapshot. Locks all that it lists, as the planner does, and nothing that the planner would leave out.
 /// `others` are conditions besides the bounds, for whose sake leaves are left out as well.
 ///
 /// # Errors
@@ -63,69 +58,29 @@ pub struct Leaves {
 /// # Safety
 /// The bounds must be part of a valid query about the table, whose columns they name; `others` is a list of conditions
 /// on the columns of the table, which are those of relation 1.
-pub unsafe fn leaves(relation: pg_sys::Oid, bounds: &[Bound], others: *mut pg_sys::List) -> Result<Leaves, Reason> {
+pub unsafe fn leaves(table: pg_sys::Oid, bounds: &[Bound], others: *mut pg_sys::List) -> Result<Leaves, Reason> {
     let all = match bounds.len() {
         0 => 0,
         count @ 1..=64 => u64::MAX >> (64 - count),
         _ => return Err(Reason::TooComplex),
     };
     let snapshot = ActiveSnapshot::take()?;
-    lock(relation)?;
-    let root = Definition::read(relation, &snapshot)?;
-    root.check_permanent()?;
-    if root.kind != pg_sys::RELKIND_PARTITIONED_TABLE {
-        return of_parent(relation, all, &snapshot);
-    }
     let asked = Asked { bounds: bounds.iter().map(Bound::about_table).collect(), others };
-    // SAFETY: the caller's promise.
-    unsafe { of_partitioned(relation, &asked, all, &snapshot) }
-}
-
-/// The leaves of a table and of those that inherit from it, itself among them. Nothing is known of their rows.
-fn of_parent(relation: pg_sys::Oid, all: u64, snapshot: &ActiveSnapshot) -> Result<Leaves, Reason> {
-    let mut found = Leaves { tables: vec![relation], ..Leaves::default() };
-    // SAFETY: a list of OIDs, in the current memory context.
-    for child in unsafe { oids(inheritance::locked_inheritors(relation)) } {
-        let definition = Definition::read(child, snapshot)?;
-        if !definition.is_temporary_of_others() {
-            definition.check_permanent()?;
-            if definition.kind == pg_sys::RELKIND_FOREIGN_TABLE {
-                return Err(Reason::TooComplex);
-            }
-            found.leaves.push(Leaf { relation: child, asked: all, is_at_end: all != 0 });
-        }
-    }
-    found.total = found.leaves.len();
-    Ok(found)
-}
-
-/// The leaves of a partitioned table.
-///
-/// # Safety
-/// As `leaves`.
-unsafe fn of_partitioned(
-    root: pg_sys::Oid,
-    asked: &Asked,
-    all: u64,
-    snapshot: &ActiveSnapshot,
-) -> Result<Leaves, Reason> {
     let mut found = Leaves::default();
     // The next one stands at the end.
-    let mut waiting = vec![(root, all)];
-    let mut on_keys = 0;
+    let mut waiting = vec![(table, all)];
     while let Some((relation, left)) = waiting.pop() {
         lock(relation)?;
-        let definition = Definition::read(relation, snapshot)?;
+        let definition = Definition::read(relation, &snapshot)?;
         definition.check_permanent()?;
-        if relation != root {
+        if relation != table {
             definition.check_bounds_hold()?;
         }
         match definition.kind {
             pg_sys::RELKIND_PARTITIONED_TABLE => {
                 found.tables.push(relation);
-                // SAFETY: a partitioned table, which is locked, as the root is; the caller's promise.
-                let Level { partitions, concerned } = unsafe { Level::of(relation, root, asked) }?;
-                on_keys |= concerned;
+                // SAFETY: a partitioned table, which is locked, as the first one is; the caller's promise.
+                let partitions = unsafe { level::partitions(relation, table, &asked) }?;
                 let (empty, read): (Vec<_>, Vec<_>) = partitions.into_iter().partition(|partition| partition.is_empty);
                 found.total += empty.len();
                 let read = read.iter().rev();
@@ -133,10 +88,9 @@ unsafe fn of_partitioned(
             }
             // Nobody checks its rows, and the server may be able to leave it out.
             pg_sys::RELKIND_FOREIGN_TABLE => return Err(Reason::TooComplex),
-            _ => found.leaves.push(Leaf { relation, asked: left, is_at_end: false }),
+            _ => found.leaves.push(Leaf { relation, asked: left }),
         }
     }
-    found.leaves.iter_mut().for_each(|leaf| leaf.is_at_end = leaf.asked & on_keys != 0);
     found.total += found.leaves.len();
     Ok(found)
 }

@@ -3,8 +3,6 @@
 import psycopg
 import pytest
 
-from support.wire import data_rows, error_fields
-
 OPTIONS = "-c pg_arrow_cache.debug_force_fragments=on"
 SETUP = """
 CREATE TABLE p (k int, v int, pad text) PARTITION BY RANGE (k);
@@ -17,8 +15,6 @@ INSERT INTO d SELECT g, 'n' FROM generate_series(0, 5000) g;
 CREATE INDEX di ON d (id);
 ANALYZE p, d
 """
-OF_LEAVES = "SELECT count(*), min(pad) FROM p WHERE v = 7"
-JOIN = "SELECT p.v, count(*), min(d.name) FROM p JOIN d ON d.id = p.v WHERE p.v = 7 GROUP BY p.v"
 SUMS = "SELECT sum(v), count(*) FROM p"
 
 
@@ -26,32 +22,6 @@ SUMS = "SELECT sum(v), count(*) FROM p"
 def reader(session, connect):
     session.execute(SETUP)
     return connect(OPTIONS, prepare_threshold=None)
-
-
-@pytest.mark.parametrize("hold", ["", "WITH HOLD"])
-@pytest.mark.parametrize("query, statement", [
-    (OF_LEAVES, "DROP INDEX i2"), (JOIN, "DROP INDEX di"), (JOIN, "DROP INDEX i1"), (OF_LEAVES, "REINDEX INDEX i2"),
-    (OF_LEAVES, "ALTER INDEX i2 SET TABLESPACE pg_default"),
-])
-def test_the_server_refuses_what_would_take_an_index_from_a_cursor(reader, query, statement, hold):
-    expected = reader.uncached(query)
-    with reader.transaction():
-        reader.execute(f"DECLARE c NO SCROLL CURSOR {hold} FOR {query}")
-        assert "ArrowCacheFragments" in str(reader.rows(f"EXPLAIN {query}"))
-        with pytest.raises(psycopg.errors.ObjectInUse), reader.transaction():
-            reader.execute(statement)
-        rows = None if hold else reader.rows("FETCH ALL FROM c")
-    assert (rows or reader.rows("FETCH ALL FROM c")) == expected
-
-
-def test_and_from_a_portal(session, reader, wire):
-    client = wire(**{"pg_arrow_cache.debug_force_fragments": "on"})
-    expected = [[str(value).encode() for value in row] for row in reader.uncached(OF_LEAVES)]
-    client.parse(OF_LEAVES, "x").bind(portal="p", name="x").step("2", "E")
-    answers = client.parse("DROP INDEX i2").bind().execute().sync()
-    assert [error_fields(message)["C"] for message in answers if message.type == "E"] == ["55006"]
-    assert data_rows(client.parse(OF_LEAVES, "y").bind(portal="p", name="y").execute("p").sync()) == expected
-    assert session.rows("SELECT to_regclass('i2') IS NOT NULL") == [(True,)]
 
 
 @pytest.mark.parametrize("statements", [

@@ -51,8 +51,7 @@ COMBINED += [
     ("odd", "WHERE v > 0 AND v < 3"), ("either", ""), ("either", "WHERE k < 10"), ("recent", "WHERE k IN (11, 12)"),
     ("recent", "WHERE k = 11 OR k = 12"), ("(SELECT * FROM t WHERE k IN (1, 11)) s", ""),
     ("t", "LEFT JOIN d ON d.k = t.v AND t.k >= 12"),
-    ("t", "LEFT JOIN d ON d.k = t.v AND t.k >= 12 WHERE d.w >= 0"), ("recent", "JOIN d USING (k) WHERE d.k = 12"),
-    ("(SELECT *, 11 AS c FROM t) s", "WHERE k = c"), ("(SELECT * FROM h WHERE k = 3) s", ""),
+    ("(SELECT * FROM h WHERE k = 3) s", ""),
     ("(SELECT * FROM two WHERE k >= 3) s", ""), ("t", "JOIN d ON d.k = t.k AND t.k = 11"),
 ]
 LEFT_ALONE = [
