@@ -8,7 +8,6 @@ use arrow_cache_core::shown;
 use pgrx::pg_sys;
 
 use crate::error::CacheError;
-use crate::invalidation::write_set;
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::edge;
 use crate::pg::function_call::FunctionCall;
@@ -78,8 +77,6 @@ unsafe fn check_label_of_function(function: pg_sys::Oid, label: *const c_char) {
             CacheError::not_in_plpgsql().raise();
         }
     }
-    // The server sends no message about labels, and every plan that calls the function may be another one.
-    write_set::note_silent_definition();
 }
 
 /// Checks the relation's kind, and tells all backends to make plans over it anew.

@@ -22,7 +22,7 @@ use crate::invalidation::{redefinition, track_counts, write_set};
 use crate::pg::backend;
 use crate::pg::backend_local::Local;
 use crate::pg::object_ids::FIRST_USER_OID;
-use crate::pg::transaction_changes::{self, ChangedRelation};
+use crate::pg::transaction_changes;
 use crate::session;
 use crate::shmem;
 
@@ -73,7 +73,7 @@ pub fn publish(preparing: bool) {
 #[derive(Default)]
 struct Lists {
     /// The catalogs that the server lists as changed.
-    catalogs: Vec<ChangedRelation>,
+    catalogs: Vec<u32>,
     /// What there is to publish.
     slots: Vec<SlotId>,
 }
@@ -98,10 +98,10 @@ impl Lists {
             self.add_relation(writer, relation);
         });
         transaction_changes::for_each_changed_relation(|relation| {
-            if is_meaningful_catalog(relation.oid) {
+            if is_meaningful_catalog(relation) {
                 extent.unknown |= self.catalogs.add(relation).is_err();
             } else {
-                self.add_relation(writer, relation.oid);
+                self.add_relation(writer, relation);
             }
         });
         extent

@@ -7,8 +7,10 @@
 //! is killed takes shared memory with it. Atomics only; nothing but `begin` can raise, and nothing can wait.
 
 use std::cell::Cell;
+use std::ffi::c_int;
 
 use arrow_cache_core::SlotId;
+use pgrx::pg_sys;
 
 use crate::invalidation::catalogs::SHARED;
 use crate::invalidation::write_set;
@@ -16,8 +18,8 @@ use crate::pg::backend;
 use crate::pg::backend_local::Local;
 use crate::shmem::{self, SharedStore};
 
-/// Is `note_commit_prepared` called in this process, a worker of logical replication?
-static WORKER_IS_WATCHED: Local<Cell<bool>> = Local::new(Cell::new(false));
+/// This process is counted as a worker of logical replication.
+static IS_COUNTED_WORKER: Local<Cell<bool>> = Local::new(Cell::new(false));
 
 /// Sees to it that `end` is called from now on.
 type Watch = fn();
@@ -48,27 +50,33 @@ pub fn begin(slots: &[SlotId]) {
 /// As `begin`, for COMMIT PREPARED of a transaction that may have redefined anything in this database. While none was prepared that has redefined
 /// something, it is only noted: one may be prepared before the server looks for it.
 pub fn begin_commit_prepared() {
-    note_commit_prepared();
-    if let Some(store) = shmem::store_without_area()
-        && store.may_have_prepared_definitions()
-    {
+    let Some(store) = shmem::store_without_area() else { return };
+    if !write_set::note_committing_prepared(true) {
+        store.definers().enter_commit();
+    }
+    if store.may_have_prepared_definitions() {
         begin(&all_definitions(&store));
     }
 }
 
-/// A prepared transaction is about to be committed here. It counts with all slots once one was prepared that has redefined something. Cannot
-/// raise.
-pub fn note_commit_prepared() {
-    if let Some(store) = shmem::store_without_area()
-        && !write_set::note_committing_prepared(true)
+/// This process is a worker of logical replication, which commits prepared transactions without a statement: from now on it is counted as if
+/// it committed one all the time. Its first transactions only read. May raise.
+pub fn count_worker() {
+    if !IS_COUNTED_WORKER.get()
+        && let Some(store) = shmem::store_without_area()
     {
+        // SAFETY: the callback has the type that the server expects, and needs no argument.
+        unsafe { kept!(pg_sys::before_shmem_exit(Some(worker_ends), pg_sys::Datum::from(0_usize))) };
+        IS_COUNTED_WORKER.set(true);
         store.definers().enter_commit();
     }
 }
 
-/// This process is a worker of logical replication, and `note_commit_prepared` is called before it commits prepared transactions.
-pub fn note_worker_is_watched() {
-    WORKER_IS_WATCHED.set(true);
+/// The worker ends.
+unsafe extern "C-unwind" fn worker_ends(_code: c_int, _arg: pg_sys::Datum) {
+    if let Some(store) = shmem::store_without_area() {
+        store.definers().leave_commit();
+    }
 }
 
 /// Moves the versions of what this transaction has redefined once more. To be called when its invalidations have been sent, or when it was
@@ -90,10 +98,6 @@ pub fn end() {
             bump(&store, &all_definitions(&store));
         }
         leave_commit_prepared();
-    }
-    // It might commit prepared transactions inside of other ones unseen.
-    if backend::is_logical_worker() && !WORKER_IS_WATCHED.get() && store.may_have_prepared_definitions() {
-        bump(&store, &all_definitions(&store));
     }
 }
 

@@ -4,7 +4,6 @@
 //! Flags and lists are cells of their own, and lists keep their memory, because every transaction uses them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
 
 use arrow_cache_core::{Room, SlotId};
 
@@ -19,12 +18,6 @@ struct WriteSet {
     relations: RefCell<Vec<u32>>,
     /// It may have made changes that neither the hooks nor the server have listed.
     unknown: Cell<bool>,
-    /// A definition was changed for which the server sends no invalidation.
-    silent_definition: Cell<bool>,
-    /// Relations it has created. If a creation was rolled back, its OID names nothing.
-    created: RefCell<BTreeSet<u32>>,
-    /// Relations it has dropped on which no result can rest.
-    unimportant_drops: RefCell<Vec<u32>>,
     /// The changes were published already: later changes must be published at once.
     published: Cell<bool>,
     /// The slots of changed definitions with which this transaction is counted (`redefinition`).
@@ -37,9 +30,6 @@ static WRITES: Local<WriteSet> = Local::new(WriteSet {
     touched: Cell::new(false),
     relations: RefCell::new(Vec::new()),
     unknown: Cell::new(false),
-    silent_definition: Cell::new(false),
-    created: RefCell::new(BTreeSet::new()),
-    unimportant_drops: RefCell::new(Vec::new()),
     published: Cell::new(false),
     redefined: RefCell::new(Vec::new()),
     commits_prepared: Cell::new(false),
@@ -106,38 +96,6 @@ pub fn is_unknown() -> bool {
     WRITES.with(|writes| writes.unknown.get())
 }
 
-/// Notes that a definition was changed for which the server sends no invalidation.
-pub fn note_silent_definition() {
-    touch(|writes| writes.silent_definition.set(true));
-}
-
-/// Was a definition changed for which the server sends no invalidation?
-pub fn changed_silently() -> bool {
-    WRITES.with(|writes| writes.silent_definition.get())
-}
-
-/// Notes that this transaction creates a relation.
-pub fn note_creation(relation: u32) {
-    touch(|writes| writes.created.borrow_mut().insert(relation));
-}
-
-/// Has this transaction created the relation?
-pub fn created(relation: u32) -> bool {
-    WRITES.with(|writes| writes.created.borrow().contains(&relation))
-}
-
-/// Notes that this transaction drops a relation on which no result can rest.
-pub fn note_unimportant_drop(relation: u32) {
-    touch(|writes| writes.unimportant_drops.borrow_mut().push(relation));
-}
-
-/// The relations on which no result can rest and which this transaction has dropped, in ascending order.
-pub fn unimportant_drops() -> Vec<u32> {
-    let mut drops = WRITES.with(|writes| writes.unimportant_drops.borrow().clone());
-    drops.sort_unstable();
-    drops
-}
-
 /// Have this transaction's changes been published already?
 pub fn is_published() -> bool {
     WRITES.with(|writes| writes.published.get())
@@ -185,15 +143,6 @@ pub fn forget() {
 #[inline(never)]
 fn forget_touched(writes: &WriteSet) {
     empty(&mut writes.relations.borrow_mut());
-    let mut drops = writes.unimportant_drops.borrow_mut();
-    if !drops.is_empty() {
-        empty(&mut drops);
-    }
-    let mut created = writes.created.borrow_mut();
-    if !created.is_empty() {
-        created.clear();
-    }
     writes.unknown.set(false);
-    writes.silent_definition.set(false);
     writes.published.set(false);
 }
