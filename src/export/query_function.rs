@@ -3,7 +3,6 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::ExportOptions;
-use pgrx::pg_sys;
 
 use super::arguments::{self, Argument};
 use super::decision::decide;
@@ -12,7 +11,6 @@ use super::export_run::Export;
 use super::inner_query::{InnerQuery, Pace, under_callers_snapshot};
 use super::stream_value::GatheredStream;
 use crate::pg::function_call::FunctionCall;
-use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::{serve, shmem};
 
@@ -22,7 +20,7 @@ fn query(call: FunctionCall<'_>) -> Option<GatheredStream> {
     Some(collect(&text, &arguments::parameters(call)))
 }
 
-sql_function!(query, Signature::of(&[pg_sys::TEXTOID]).with_any_more().with_nulls(), "arrow_cache_query");
+sql_function!(query, "arrow_cache_query");
 
 fn collect(text: &CStr, arguments: &[Argument<'_>]) -> GatheredStream {
     let store = shmem::required();

@@ -11,7 +11,6 @@ use crate::export::{self, Pace};
 use crate::lookup::{self, Effort, Question};
 use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
-use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
 use crate::query::relations;
@@ -31,7 +30,7 @@ fn etag(call: FunctionCall<'_>) -> Option<String> {
     or_null(token).map(shown)
 }
 
-sql_function!(etag, Signature::of(&[pg_sys::TEXTOID]).with_any_more().with_nulls(), "arrow_cache_etag");
+sql_function!(etag, "arrow_cache_etag");
 
 /// The token of all rows of relations, as the user may see them. NULL if nothing can be promised of one of them, or if there is none.
 fn version(call: FunctionCall<'_>) -> Option<String> {
@@ -79,7 +78,7 @@ fn token_of_relation(store: &SharedStore, relation: pg_sys::Oid) -> Option<Hash1
     or_null(export::under_callers_snapshot(|| export::within(&text, || token_of(store, &text, &[], Some(relation)))))
 }
 
-sql_function!(version, Signature::of(&[pg_sys::REGCLASSARRAYOID]), "arrow_cache_version");
+sql_function!(version, "arrow_cache_version");
 
 /// A token, or none for a reason that the user need not mend.
 fn or_null(token: Result<Hash128, Reason>) -> Option<Hash128> {

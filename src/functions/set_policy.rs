@@ -12,7 +12,6 @@ use crate::pg::backend_local::Local;
 use crate::pg::error_passing::edge;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::privileges;
-use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
 use crate::query::eligibility::{PURE, may_be_declared};
@@ -125,7 +124,7 @@ fn set_policy(call: FunctionCall<'_>) {
     }
 }
 
-sql_function!(set_policy, Signature::of(&[pg_sys::REGCLASSOID, pg_sys::TEXTOID]), "arrow_cache_set_policy");
+sql_function!(set_policy, "arrow_cache_set_policy");
 
 /// The policy of a relation.
 fn policy(call: FunctionCall<'_>) -> &'static str {
@@ -133,4 +132,4 @@ fn policy(call: FunctionCall<'_>) -> &'static str {
     relation_policy::of(call.oid(0)).name()
 }
 
-sql_function!(policy, Signature::of(&[pg_sys::REGCLASSOID]), "arrow_cache_policy");
+sql_function!(policy, "arrow_cache_policy");

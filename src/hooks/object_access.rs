@@ -21,29 +21,8 @@ pub unsafe extern "C-unwind" fn access(
 ) {
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
-        let next = PREVIOUS.access;
-        if next.is_some() || changes_definition(access) {
-            access_attended(access, class, object, part, arg);
-        }
-    }
-}
-
-/// Hands an access on, and notes it if it changes something.
-///
-/// # Safety
-/// As `access`.
-#[inline(never)]
-unsafe fn access_attended(
-    access: pg_sys::ObjectAccessType::Type,
-    class: pg_sys::Oid,
-    object: pg_sys::Oid,
-    part: c_int,
-    arg: *mut c_void,
-) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if let Some(hook) = PREVIOUS.access {
-            direct!(hook(access, class, object, part, arg));
+        if let Some(next) = PREVIOUS.access {
+            direct!(next(access, class, object, part, arg));
         }
         if changes_definition(access) {
             session::note_definition_change();

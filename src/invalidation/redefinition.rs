@@ -14,8 +14,9 @@ use pgrx::pg_sys;
 
 use crate::invalidation::catalogs::SHARED;
 use crate::invalidation::write_set;
-use crate::pg::backend;
+use crate::invalidation::writer::look_for_the_past;
 use crate::pg::backend_local::Local;
+use crate::pg::{backend, compat};
 use crate::shmem::{self, SharedStore};
 
 /// This process is counted as a worker of logical replication.
@@ -69,6 +70,10 @@ pub fn count_worker() {
         unsafe { kept!(pg_sys::before_shmem_exit(Some(worker_ends), pg_sys::Datum::from(0_usize))) };
         IS_COUNTED_WORKER.set(true);
         store.definers().enter_commit();
+        // As long as there may be prepared transactions from before the start, nothing is stored.
+        let next = compat::next_full_transaction_id();
+        store.versions().ensure_floor(next);
+        look_for_the_past(&store, next);
     }
 }
 

@@ -1,5 +1,4 @@
-//! The call of a SQL function, with its arguments. `sql_function!` checks it against the function's signature; from there on its arguments
-//! are read without checking again. Reading only.
+//! The call of a SQL function, with its arguments, which are read as those that the script of the extension declares. Reading only.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -21,8 +20,8 @@ impl<'c> FunctionCall<'c> {
     /// The call that the server makes.
     ///
     /// # Safety
-    /// `call` must be the argument of a function that the server calls, used for as long as that function runs. It must fit the signature
-    /// (`Signature::fits`) with the types as which the function reads its arguments.
+    /// `call` must be the argument of a function that the server calls, used for as long as that function runs. The function must be declared
+    /// with the types as which its arguments are read.
     pub unsafe fn of(call: pg_sys::FunctionCallInfo) -> Self {
         // SAFETY: the caller promises that it is valid, so it is not null.
         Self { call: unsafe { NonNull::new_unchecked(call) }, valid: PhantomData }
@@ -56,7 +55,7 @@ impl<'c> FunctionCall<'c> {
     /// The elements of an argument that is an array of OIDs, by its number from 0. `None` for NULL, and for an array with NULL in it.
     pub fn oids(self, index: usize) -> Option<Vec<pg_sys::Oid>> {
         let value = self.argument(index)?;
-        // SAFETY: the signature says that it is an array of OIDs, or of a type that has them as values: four bytes, passed by value. The
+        // SAFETY: it is declared as an array of OIDs, or of a type that has them as values: four bytes, passed by value. The
         // server returns as many values and flags as it counts.
         unsafe {
             let array: *mut pg_sys::ArrayType = kept!(pg_sys::pg_detoast_datum(value.datum().cast_mut_ptr())).cast();
@@ -84,7 +83,7 @@ impl<'c> FunctionCall<'c> {
     /// The bytes of an argument that is a text, by its number from 0, in the encoding of the database; none for NULL.
     pub fn text(self, index: usize) -> &'c [u8] {
         self.argument(index).map_or(&[], |value| {
-            // SAFETY: the signature says that it is a text. It is valid as long as the call, as is a copy in the current memory context.
+            // SAFETY: it is declared as a text. It is valid as long as the call, as is a copy in the current memory context.
             unsafe { pgrx::varlena_to_byte_slice(kept!(pg_sys::pg_detoast_datum_packed(value.datum().cast_mut_ptr()))) }
         })
     }

@@ -106,7 +106,7 @@ my @MEANINGS = (
 	{ name => 'a function is dropped', setup => ["CREATE $DOUBLE"], query => $CALLED, change => ['DROP FUNCTION double_{n}'],
 		others => 'outdated' },
 	{ name => 'a new function', change => ["CREATE $DOUBLE"], same => 1, others => 'outdated' },
-	{ name => 'a new function in an earlier schema', setup => ["CREATE $DOUBLE"], query => $CALLED, before => ['SET search_path = front, public'],
+	{ name => 'a new function in an earlier schema', setup => ["CREATE $DOUBLE"], query => $CALLED, others => 'outdated', before => ['SET search_path = front, public'],
 		change => [ 'CREATE ' . $OF_DOUBLE =~ s/FUNCTION /FUNCTION front./r ] },
 	{ name => 'rows that a function reads', setup => \@READS, query => 'SELECT sum(v * rate_{n}()) FROM {t}',
 		change => ['UPDATE rate_{n} SET r = 3'] },
