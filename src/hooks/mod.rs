@@ -58,7 +58,6 @@ pub fn install() {
         pg_sys::ProcessUtility_hook = Some(utility::process);
         pg_sys::object_access_hook = Some(object_access::access);
     }
-    invalidation::redefinition::watch_by(transaction::watch_released_resources);
     plan_marker::register();
     serve::register();
     fragments::register();

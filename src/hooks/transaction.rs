@@ -1,29 +1,14 @@
-//! The callbacks at the end of a transaction. State of this backend: whether it is called when resources are released. No lock.
+//! The callback at the end of a transaction. Keeps nothing.
 
-use std::cell::Cell;
 use std::ffi::c_void;
 
 use pgrx::pg_sys;
 
 use crate::invalidation::{foreign, own_writes, publication, redefinition, write_set};
 use crate::lookup::single_flight;
-use crate::pg::backend_local::Local;
 use crate::pg::error_passing::edge;
 use crate::pg::{attention, backend, error_passing};
 use crate::{capture, session};
-
-/// Is `resources_released` registered?
-static IS_REGISTERED: Local<Cell<bool>> = Local::new(Cell::new(false));
-
-/// Registers `resources_released`, if it is not. The server calls it some six times for each statement, so that backends which never change
-/// definitions are spared. May raise.
-pub fn watch_released_resources() {
-    if !IS_REGISTERED.get() {
-        // SAFETY: the callback has the type that the server expects, and needs no argument.
-        unsafe { kept!(pg_sys::RegisterResourceReleaseCallback(Some(resources_released), std::ptr::null_mut())) };
-        IS_REGISTERED.set(true);
-    }
-}
 
 /// Called twice per transaction, and after the commit too, where only flags may be cleared.
 ///
@@ -110,19 +95,4 @@ fn forget() {
     write_set::forget();
     // SAFETY: an error that ends a transaction has left our functions; one that they caught is over.
     unsafe { error_passing::recover() };
-}
-
-/// Called many times per transaction, and after the commit, where nothing may raise or wait.
-///
-/// # Safety
-/// Called by the server.
-pub unsafe extern "C-unwind" fn resources_released(
-    phase: pg_sys::ResourceReleasePhase::Type,
-    _is_commit: bool,
-    is_top_level: bool,
-    _arg: *mut c_void,
-) {
-    if is_top_level && phase == pg_sys::ResourceReleasePhase::RESOURCE_RELEASE_AFTER_LOCKS {
-        redefinition::end();
-    }
 }

@@ -9,7 +9,6 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::previous::active;
-use super::transaction::watch_released_resources;
 use crate::functions::set_policy;
 use crate::invalidation::{foreign, redefinition, targets};
 use crate::lookup::portal;
@@ -197,7 +196,6 @@ fn enter_nesting(utility: Utility<'_>, tag: NodeTag, scope: &mut Scope) {
     if scope.commits_prepared {
         // It has no transaction of its own that writes; what it commits is as good as written by this session.
         session::note_writing();
-        watch_released_resources();
         redefinition::begin_commit_prepared();
     }
     scope.nested = Some(session::enter_utility());

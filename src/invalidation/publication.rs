@@ -27,17 +27,14 @@ use crate::session;
 use crate::shmem;
 
 /// Notes a change of one relation, which the user was allowed to make: a user who may not change a relation must not outdate results
-/// over it either. If this transaction has published already (a deferred action of another library may come later), the change is
-/// published at once.
+/// over it either.
 #[inline]
 pub fn note_relation(relation: pg_sys::Oid) {
     let relation = relation.to_u32();
     if relation < FIRST_USER_OID {
         session::note_definition_change();
     }
-    if write_set::note(relation) && write_set::is_published() {
-        publish(false);
-    }
+    write_set::note(relation);
 }
 
 /// Publishes everything this transaction has changed so far. At PRE_COMMIT and, then `preparing`, at PRE_PREPARE.
@@ -65,7 +62,6 @@ pub fn publish(preparing: bool) {
     lists.slots.dedup();
     lists.slots.iter().for_each(|slot| writer.publish(*slot));
     store.counters().add(store.stripe(), Counter::Invalidations, lists.slots.len() as u64);
-    write_set::set_published();
     lists.keep();
 }
 
