@@ -16,7 +16,7 @@ use pgrx::pg_sys;
 use crate::error::{CacheError, fail_startup};
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::edge;
-use crate::pg::{backend, compat, context_callbacks, waiting};
+use crate::pg::{backend, compat, waiting};
 use crate::settings;
 
 const NAME: &CStr = c"pg_arrow_cache";
@@ -218,8 +218,16 @@ fn attach() {
 /// Gives back what this backend still holds, adds what it has gathered to the entries, and gives back its reference to the payload area.
 unsafe extern "C-unwind" fn release_area(_code: i32, place: pg_sys::Datum) {
     let body = || {
-        // SAFETY: the backend is ending, and has aborted its transaction before (ShutdownPostgres, which is called before those of this kind).
-        unsafe { context_callbacks::call_ours() };
+        // What a function is computed in while a statement is planned outlives the transaction, and nobody resets it in a process that is told to
+        // quit.
+        // SAFETY: the backend is ending, and has aborted its transaction before (ShutdownPostgres, which is called before those of this kind), so
+        // that nothing in the context of its last message is used any more. The server has forgotten that message's text. It is null in a
+        // process without a client.
+        unsafe {
+            if !pg_sys::MessageContext.is_null() {
+                kept!(pg_sys::MemoryContextReset(pg_sys::MessageContext));
+            }
+        }
         view(AREA.load(Relaxed)).gather_own_uses();
         view(AREA.load(Relaxed)).add_own_statements(backend::now());
         // SAFETY: registered with the place of the area; runs once, at the backend's exit.

@@ -62,10 +62,7 @@ pub use hash::{Hash128, HashBuffer, StreamHasher};
 pub use known_relations::KnownRelations;
 pub use nearest_values::Nearest;
 pub use reason::{Reason, Share};
-pub use replay::{
-    CatalogChange, Change, ChangeKind, Full, LatelyNoted, Marks, RelationFile, ReplayFault, ReplayState,
-    ReplayedChanges, Touched,
-};
+pub use replay::{Change, ChangeKind, Full, ReplayFault, ReplayState, ReplayedChanges};
 pub use result_digest::Digest;
 pub use room::{OutOfMemory, Room, RoomyVec};
 pub use shown::{LONGEST_SHOWN, shown, shown_list};
@@ -74,4 +71,4 @@ pub use sql_text::inner_statement::statement_body;
 pub use sql_text::normalize::normalize;
 pub use sql_text::statement_start::statement_start;
 pub use sql_text::{has_clock_word, text_fingerprint};
-pub use versions::{AskedXids, ChangedRelations, Definers, Slot, SlotId, SnapshotView, Versions, widen_xid};
+pub use versions::{AskedXids, Definers, Slot, SlotId, SnapshotView, Versions, widen_xid};

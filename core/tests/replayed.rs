@@ -1,13 +1,7 @@
 //! The table of what running transactions have changed: one rule at a time, and random operations against a plain map.
 
-#[path = "common/notes.rs"]
-mod notes;
-
-use arrow_cache_core::replay::changes::{CatalogChange, Change, ChangeKind, ChangeTable, Full};
-use arrow_cache_core::replay::notes::ReplayNotes;
-use arrow_cache_core::replay::recent_changes::RecentChanges;
+use arrow_cache_core::replay::changes::{Change, ChangeKind, ChangeTable, Full};
 use arrow_cache_core::versions::slots::SlotId;
-use notes::{all_notes, change_rows};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -26,9 +20,10 @@ fn a_change_tells_what_it_was_made_of() {
     }
     let mut changes = BTreeSet::new();
     for oid in [0, 1, 1259, 16_383] {
-        for how in [CatalogChange::InPlace, CatalogChange::Inserted, CatalogChange::Changed] {
-            assert_eq!(Change::catalog(oid, how).kind(), ChangeKind::Catalog(oid, how));
-            assert!(changes.insert(Change::catalog(oid, how).0), "{oid} {how:?} is taken for another");
+        assert_eq!(Change::catalog(oid).kind(), ChangeKind::Catalog(oid));
+        assert_eq!(Change::catalog_in_place(oid).kind(), ChangeKind::CatalogInPlace(oid));
+        for change in [Change::catalog(oid), Change::catalog_in_place(oid)] {
+            assert!(changes.insert(change.0), "{oid} is taken for another");
         }
     }
 }
@@ -171,50 +166,6 @@ fn a_transaction_may_fill_the_real_table_in_any_order() {
     table.clear();
 }
 
-/// What is noted of a transaction, each change once.
-fn recent<const L: usize, const I: usize, const N: usize>(changes: &RecentChanges<L, I, N>, xid: u32) -> Vec<u32> {
-    let mut noted = BTreeSet::new();
-    changes.for_each(xid, |change| {
-        noted.insert(change.0);
-    });
-    noted.into_iter().collect()
-}
-
-#[test]
-fn transactions_that_share_a_line_are_kept_apart() {
-    let mut changes = RecentChanges::<4, 2, 16>::new();
-    for (xid, change) in [(10, 1), (14, 1), (10, 2), (14, 3), (11, 9)] {
-        changes.note(xid, Change(change)).unwrap();
-    }
-    assert_eq!((recent(&changes, 10), recent(&changes, 14), recent(&changes, 18)), (vec![1, 2], vec![1, 3], vec![]));
-    changes.forget(10);
-    // The line is free, and what was noted behind it is still there.
-    changes.note(14, Change(3)).unwrap();
-    changes.note(14, Change(4)).unwrap();
-    let mut taken = Vec::new();
-    changes.take(14, |change| taken.push(change.0));
-    taken.sort_unstable();
-    taken.dedup();
-    assert_eq!((taken, recent(&changes, 14), recent(&changes, 11)), (vec![1, 3, 4], vec![], vec![9]));
-    changes.forget(11);
-    assert!(changes.is_empty());
-}
-
-#[test]
-fn who_has_no_room_is_told_so() {
-    let mut changes = RecentChanges::<4, 6, 4>::new();
-    for change in 0..10 {
-        changes.note(10, Change(change)).unwrap();
-    }
-    assert_eq!(changes.note(10, Change(10)), Err(Full));
-    changes.note(11, Change(0)).unwrap();
-    changes.note(11, Change(77)).unwrap();
-    assert_eq!(recent(&changes, 10), (0..10).collect::<Vec<_>>());
-    assert_eq!(changes.pass_on(11, 10), Err(Full), "0 is noted, 77 has no place");
-    changes.clear();
-    assert!(changes.is_empty() && recent(&changes, 10).is_empty());
-}
-
 #[derive(Clone, Debug)]
 enum Step {
     Note(u32, u32),
@@ -287,111 +238,6 @@ proptest! {
             for n in (0..15).map(|n: u32| n.wrapping_sub(6)) {
                 let expected: Vec<u32> = model.get(&n).into_iter().flatten().copied().collect();
                 prop_assert_eq!(noted(&table, n), expected);
-            }
-        }
-    }
-
-    /// With few lines, so that many share one, and little room behind them. Nothing is ever lost without being told.
-    #[test]
-    fn recent_changes_are_a_map_of_sets(steps in steps()) {
-        let mut recent_changes = RecentChanges::<4, 2, 32>::new();
-        let mut model: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-        for step in steps {
-            let outcome = match step {
-                Step::Note(xid, change) => {
-                    let outcome = recent_changes.note(xid, Change(change));
-                    if outcome.is_ok() {
-                        model.entry(xid).or_default().insert(change);
-                    }
-                    Ok(())
-                }
-                Step::PassOn(child, parent) => {
-                    if let Some(changes) = model.remove(&child) {
-                        model.entry(parent).or_default().extend(changes);
-                    }
-                    recent_changes.pass_on(child, parent)
-                }
-                Step::Forget(xid) => {
-                    let mut taken = BTreeSet::new();
-                    recent_changes.take(xid, |change| {
-                        taken.insert(change.0);
-                    });
-                    prop_assert_eq!(taken, model.remove(&xid).unwrap_or_default());
-                    Ok(())
-                }
-                Step::ForgetOlder(oldest) => {
-                    recent_changes.forget_older(oldest);
-                    model.retain(|xid, _| !is_older(*xid, oldest));
-                    Ok(())
-                }
-                Step::Clear => {
-                    recent_changes.clear();
-                    model.clear();
-                    Ok(())
-                }
-            };
-            if outcome.is_err() {
-                recent_changes.clear();
-                model.clear();
-            }
-            prop_assert_eq!(recent_changes.is_empty(), model.values().all(BTreeSet::is_empty));
-            for n in (0..15).map(|n: u32| n.wrapping_sub(6)) {
-                let expected: Vec<u32> = model.get(&n).into_iter().flatten().copied().collect();
-                prop_assert_eq!(recent(&recent_changes, n), expected);
-            }
-        }
-    }
-
-    /// The same with hot files, which take turns in being hot: files 0 to 6 are rows, 64 apart in pairs.
-    #[test]
-    fn replay_notes_are_a_map_of_sets(steps in steps(), quick in any::<bool>()) {
-        let number = |change: u32| 100 + change % 2 * 64 + change / 2;
-        let mut notes = ReplayNotes::<4, 2, 32>::new();
-        let mut model: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-        for (position, step) in steps.into_iter().enumerate() {
-            let outcome = match step {
-                Step::Note(xid, change) => {
-                    let outcome = change_rows(&mut notes, xid, number(change));
-                    model.entry(xid).or_default().insert(number(change));
-                    outcome
-                }
-                Step::PassOn(child, parent) => {
-                    if let Some(changes) = model.remove(&child) {
-                        model.entry(parent).or_default().extend(changes);
-                    }
-                    notes.pass_on(child, parent)
-                }
-                Step::Forget(xid) => {
-                    let mut taken = BTreeSet::new();
-                    match quick.then(|| notes.take_hot(xid, &[])).flatten() {
-                        Some(marks) => taken.extend(notes.slots(marks).map(|slot| slot.0)),
-                        None => notes.take(xid, |change| {
-                            taken.insert(change.0);
-                        }),
-                    }
-                    prop_assert_eq!(taken, model.remove(&xid).unwrap_or_default());
-                    Ok(())
-                }
-                Step::ForgetOlder(oldest) => {
-                    notes.forget_older(oldest);
-                    model.retain(|xid, _| !is_older(*xid, oldest));
-                    Ok(())
-                }
-                Step::Clear if position % 2 == 0 => notes.choose_anew(),
-                Step::Clear => {
-                    notes.clear();
-                    model.clear();
-                    Ok(())
-                }
-            };
-            if outcome.is_err() {
-                notes.clear();
-                model.clear();
-            }
-            prop_assert_eq!(notes.is_empty(), model.values().all(BTreeSet::is_empty));
-            for n in (0..15).map(|n: u32| n.wrapping_sub(6)) {
-                let expected: Vec<u32> = model.get(&n).into_iter().flatten().copied().collect();
-                prop_assert_eq!(all_notes(&notes, n), expected);
             }
         }
     }

@@ -175,14 +175,12 @@ impl CacheError {
         )
     }
 
-    /// A C function of ours was called as another SQL function than it is made for. `function` has the arguments with it; `None` for a call
-    /// that names no function.
-    pub fn misdeclared(symbol: &str, function: Option<String>) -> Self {
+    /// A SQL function is declared with other columns than the C function of ours gives.
+    pub fn misdeclared(function: impl Display) -> Self {
         let version = env!("CARGO_PKG_VERSION");
-        let called = function.map_or_else(|| "what was called".into(), |name| format!("function {name}"));
         Self::new(
             ERRCODE_INVALID_FUNCTION_DEFINITION,
-            format!("{called} is not declared or called as \"{symbol}\" of pg_arrow_cache {version} must be"),
+            format!("function {function} is not declared with the columns that pg_arrow_cache {version} gives"),
             "Run ALTER EXTENSION pg_arrow_cache UPDATE. If another version of the library has been installed, restart the server first.",
         )
     }

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
-use pgrx::pg_sys;
 
 use super::ipc_stream::{END_OF_STREAM, Output};
 use super::paused_export::PausedExport;
@@ -11,7 +10,6 @@ use super::{arguments, options};
 use crate::error::or_raise;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::returned::Set;
-use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 
 /// Runs a query and returns its result as an Arrow IPC stream in slices: joined in order, they are the stream.
@@ -22,7 +20,7 @@ fn fetch(call: FunctionCall<'_>) -> Set<Vec<u8>> {
     Set::new(std::iter::from_fn(move || export.next(|slices| slices.ready.pop_front())))
 }
 
-sql_function!(fetch, Signature::of(&[pg_sys::TEXTOID, pg_sys::JSONBOID]), "arrow_cache_fetch");
+sql_function!(fetch, "arrow_cache_fetch");
 
 /// A stream that is cut into slices of one size.
 #[derive(Default)]

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use arrow_cache_core::{OutOfMemory, Room, RoomyVec};
-use pgrx::pg_sys;
 
 use super::ipc_stream::Output;
 use super::paused_export::PausedExport;
@@ -11,7 +10,6 @@ use super::{arguments, options};
 use crate::error::or_raise;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::returned::Set;
-use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 
 /// One message: whether it is the schema, its rows, its bytes.
@@ -25,7 +23,7 @@ fn messages(call: FunctionCall<'_>) -> Set<(i32, bool, i64, Vec<u8>)> {
     Set::new((1..).zip(all).map(|(number, (header, rows, bytes))| (number, header, rows, bytes)))
 }
 
-sql_function!(messages, Signature::of(&[pg_sys::TEXTOID, pg_sys::JSONBOID]), "arrow_cache_messages");
+sql_function!(messages, "arrow_cache_messages");
 
 /// Messages that wait to be asked for.
 #[derive(Default)]

@@ -3,7 +3,6 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::ExportOptions;
-use pgrx::pg_sys;
 
 use super::arguments::{self, Argument};
 use super::decision::decide;
@@ -14,7 +13,6 @@ use super::ipc_stream::{END_OF_STREAM, LARGEST_BYTEA, Output};
 use crate::error::CacheError;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::returned::Column;
-use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::varlena;
 use crate::shmem;
@@ -25,7 +23,7 @@ fn query(call: FunctionCall<'_>) -> Option<WholeStream> {
     Some(collect(&text, &arguments::parameters(call)))
 }
 
-sql_function!(query, Signature::of(&[pg_sys::TEXTOID]).with_any_more().with_nulls(), "arrow_cache_query");
+sql_function!(query, "arrow_cache_query");
 
 fn collect(text: &CStr, arguments: &[Argument<'_>]) -> WholeStream {
     let store = shmem::required();

@@ -1,7 +1,5 @@
 //! `arrow_cache.schema`: what the columns of a query will be, without running it.
 
-use pgrx::pg_sys;
-
 use super::error_context::within;
 use super::inner_query::{Pace, check_permitted, plan, under_callers_snapshot};
 use super::{arguments, options};
@@ -13,7 +11,6 @@ use crate::pg::encoding::to_database;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::returned::{Set, Text, TypeName};
 use crate::pg::row_type::RowType;
-use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::shmem;
 
@@ -26,7 +23,7 @@ fn schema(call: FunctionCall<'_>) -> Set<Row> {
     Set::new(describe(call))
 }
 
-sql_function!(schema, Signature::of(&[pg_sys::TEXTOID, pg_sys::JSONBOID]), "arrow_cache_schema");
+sql_function!(schema, "arrow_cache_schema");
 
 fn describe(call: FunctionCall<'_>) -> Vec<Row> {
     shmem::required();

@@ -1,10 +1,7 @@
 //! SQL functions that drop entries and reset counters. They change shared memory only through the store, which takes its locks itself.
 
-use pgrx::pg_sys;
-
 use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
-use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::shmem;
 
@@ -15,7 +12,7 @@ fn flush(_: FunctionCall<'_>) -> i64 {
     store.retire_matching(|entry| entry.database() == database) as i64
 }
 
-sql_function!(flush, Signature::of(&[]), "arrow_cache_flush");
+sql_function!(flush, "arrow_cache_flush");
 
 /// Drops every entry that rests on a relation and returns how many there were.
 fn invalidate(call: FunctionCall<'_>) -> i64 {
@@ -32,7 +29,7 @@ fn invalidate(call: FunctionCall<'_>) -> i64 {
     store.retire_matching(|entry| entry.database() == database && entry.dependencies().iter().any(rests_on_it)) as i64
 }
 
-sql_function!(invalidate, Signature::of(&[pg_sys::REGCLASSOID]), "arrow_cache_invalidate");
+sql_function!(invalidate, "arrow_cache_invalidate");
 
 /// Zeroes the counters.
 fn reset_stats(_: FunctionCall<'_>) {
@@ -40,4 +37,4 @@ fn reset_stats(_: FunctionCall<'_>) {
     store.reset_stats(backend::now());
 }
 
-sql_function!(reset_stats, Signature::of(&[]), "arrow_cache_reset_stats");
+sql_function!(reset_stats, "arrow_cache_reset_stats");

@@ -10,7 +10,6 @@ use crate::error::CacheError;
 use crate::export::{self, Pace};
 use crate::lookup::{self, Effort, Question};
 use crate::pg::function_call::FunctionCall;
-use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
 use crate::shmem::{self, SharedStore};
@@ -33,7 +32,7 @@ fn etag(call: FunctionCall<'_>) -> Option<String> {
     }
 }
 
-sql_function!(etag, Signature::of(&[pg_sys::TEXTOID]).with_any_more().with_nulls(), "arrow_cache_etag");
+sql_function!(etag, "arrow_cache_etag");
 
 /// The token of a query under the active snapshot. Raises what executing it would raise before its first row.
 ///

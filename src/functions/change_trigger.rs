@@ -10,7 +10,6 @@ use crate::error::{CacheError, or_raise};
 use crate::invalidation::{publication, queried_relations};
 use crate::pg::function_call::FunctionCall;
 use crate::pg::returned::Unchanged;
-use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
 use crate::pg::{compat, privileges};
@@ -50,7 +49,7 @@ fn invalidate_on_change(call: FunctionCall<'_>) -> Unchanged {
     }
 }
 
-sql_function!(invalidate_on_change, Signature::of(&[]), "arrow_cache_invalidate_on_change");
+sql_function!(invalidate_on_change, "arrow_cache_invalidate_on_change");
 
 /// The relation that a possibly qualified name stands for, if a trigger on `table` may publish a change of it. A name without a schema
 /// means the schema of `table`, because the role that fires the trigger may have any `search_path`.

@@ -8,7 +8,6 @@ use arrow_cache_core::{Finding, Processes, Report};
 use crate::error::{notice_undecided_check, or_raise};
 use crate::pg::function_call::FunctionCall;
 use crate::pg::returned::Set;
-use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::{backend, processes};
 use crate::shmem;
@@ -56,4 +55,4 @@ fn check(_: FunctionCall<'_>) -> Set<Row> {
     Set::new(findings.into_iter().map(row).chain(rest))
 }
 
-sql_function!(check, Signature::of(&[]), "arrow_cache_check");
+sql_function!(check, "arrow_cache_check");

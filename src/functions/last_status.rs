@@ -1,7 +1,6 @@
 //! SQL functions that tell what became of this session's last statement (`session/status.rs` keeps it).
 
 use crate::pg::function_call::FunctionCall;
-use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::session;
 use crate::shmem;
@@ -12,7 +11,7 @@ fn last_status(_: FunctionCall<'_>) -> Option<&'static str> {
     session::last_status().map(session::Status::name)
 }
 
-sql_function!(last_status, Signature::of(&[]), "arrow_cache_last_status");
+sql_function!(last_status, "arrow_cache_last_status");
 
 /// Why that statement was bypassed or its result not stored.
 fn last_reason(_: FunctionCall<'_>) -> Option<&'static str> {
@@ -20,4 +19,4 @@ fn last_reason(_: FunctionCall<'_>) -> Option<&'static str> {
     session::last_status()?.reason().map(arrow_cache_core::Reason::name)
 }
 
-sql_function!(last_reason, Signature::of(&[]), "arrow_cache_last_reason");
+sql_function!(last_reason, "arrow_cache_last_reason");

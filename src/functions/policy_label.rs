@@ -8,11 +8,9 @@ use arrow_cache_core::shown;
 use pgrx::pg_sys;
 
 use crate::error::CacheError;
-use crate::invalidation::write_set;
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::edge;
 use crate::pg::function_call::FunctionCall;
-use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
 use crate::query::eligibility::{PURE, may_be_declared};
@@ -76,8 +74,6 @@ unsafe fn check_label_of_function(function: pg_sys::Oid, label: *const c_char) {
             CacheError::not_in_plpgsql().raise();
         }
     }
-    // The server sends no message about labels, and every plan that calls the function may be another one.
-    write_set::note_silent_definition();
 }
 
 /// Checks the relation's kind, and tells all backends to make plans over it anew.
@@ -102,4 +98,4 @@ fn policy(call: FunctionCall<'_>) -> &'static str {
     relation_policy::of(call.oid(0)).name()
 }
 
-sql_function!(policy, Signature::of(&[pg_sys::REGCLASSOID]), "arrow_cache_policy");
+sql_function!(policy, "arrow_cache_policy");

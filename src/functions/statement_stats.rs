@@ -10,7 +10,6 @@ use crate::error::or_raise;
 use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::returned::{Columns, Set};
-use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::shmem;
 
@@ -40,4 +39,4 @@ fn statement_counts_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     Set::new(rows)
 }
 
-sql_function!(statement_counts_data, Signature::of(&[]), "arrow_cache_statement_counts_data");
+sql_function!(statement_counts_data, "arrow_cache_statement_counts_data");

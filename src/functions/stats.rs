@@ -9,7 +9,6 @@ use crate::error::or_raise;
 use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::returned::{Columns, Set, Timestamp};
-use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::settings;
 use crate::shmem::{self, SharedStore};
@@ -98,7 +97,7 @@ fn stats_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     ))
 }
 
-sql_function!(stats_data, Signature::of(&[]), "arrow_cache_stats_data");
+sql_function!(stats_data, "arrow_cache_stats_data");
 
 fn entries_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let store = shmem::required();
@@ -155,7 +154,7 @@ fn entries_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     }))
 }
 
-sql_function!(entries_data, Signature::of(&[]), "arrow_cache_entries_data");
+sql_function!(entries_data, "arrow_cache_entries_data");
 
 fn relations_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let store = shmem::required();
@@ -188,7 +187,7 @@ fn relations_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     }))
 }
 
-sql_function!(relations_data, Signature::of(&[]), "arrow_cache_relations_data");
+sql_function!(relations_data, "arrow_cache_relations_data");
 
 fn bypass_reasons_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let store = shmem::required();
@@ -201,4 +200,4 @@ fn bypass_reasons_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     Set::new(rows)
 }
 
-sql_function!(bypass_reasons_data, Signature::of(&[]), "arrow_cache_bypass_reasons_data");
+sql_function!(bypass_reasons_data, "arrow_cache_bypass_reasons_data");

@@ -17,7 +17,6 @@ use crate::lookup::{self, Effort, Found, Lateness, Question, execute_rights};
 use crate::pg::function_call::FunctionCall;
 use crate::pg::privileges;
 use crate::pg::returned::{Set, Text};
-use crate::pg::signature::Signature;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
 use crate::query::decomposition::{Decomposition, NO_TABLE, Values, decompose};
@@ -82,7 +81,7 @@ fn why(call: FunctionCall<'_>) -> Set<Answer> {
     })
 }
 
-sql_function!(why, Signature::of(&[pg_sys::TEXTOID]), "arrow_cache_why");
+sql_function!(why, "arrow_cache_why");
 
 /// What is to be told of the query, if it is cacheable. A user who may not run the query gets the server's error about that, and learns
 /// nothing else.

@@ -318,22 +318,6 @@ unsafe fn finish_rest(query_desc: *mut pg_sys::QueryDesc) {
 pub unsafe extern "C-unwind" fn end(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: PostgreSQL's own argument, passed on unchanged.
     unsafe {
-        if attention::is_needless() {
-            direct!((PREVIOUS.end)(query_desc));
-        } else {
-            end_attended(query_desc);
-        }
-    }
-}
-
-/// Ends a query with which there may be more to do.
-///
-/// # Safety
-/// As `end`.
-#[inline(never)]
-unsafe fn end_attended(query_desc: *mut pg_sys::QueryDesc) {
-    // SAFETY: the caller's promise.
-    unsafe {
         if !capture::idle() {
             edge(|| capture::end(QueryDesc::of_hook(query_desc)));
         }

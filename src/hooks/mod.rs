@@ -10,7 +10,6 @@ mod object_access;
 mod paths;
 mod planner;
 mod previous;
-mod received;
 mod replay;
 mod shared_memory;
 mod track_counts;
@@ -58,9 +57,7 @@ pub fn install() {
         pg_sys::ExecutorEnd_hook = Some(executor::end);
         pg_sys::ProcessUtility_hook = Some(utility::process);
         pg_sys::object_access_hook = Some(object_access::access);
-        kept!(pg_sys::RegisterSubXactCallback(Some(transaction::level_ended), std::ptr::null_mut()));
     }
-    invalidation::redefinition::watch_by(transaction::watch_released_resources);
     plan_marker::register();
     serve::register();
     fragments::register();

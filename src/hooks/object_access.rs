@@ -5,9 +5,8 @@ use std::ffi::{c_int, c_void};
 use pgrx::pg_sys;
 
 use super::previous::PREVIOUS;
-use crate::invalidation::definitions;
 use crate::pg::error_passing::edge;
-use crate::session;
+use crate::{session, shmem};
 
 /// `object_access_hook`.
 ///
@@ -22,44 +21,31 @@ pub unsafe extern "C-unwind" fn access(
 ) {
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
-        let next = PREVIOUS.access;
-        if next.is_some() || definitions::changes_definition(access) {
-            access_attended(access, class, object, part, arg);
+        if let Some(next) = PREVIOUS.access {
+            direct!(next(access, class, object, part, arg));
+        }
+        if changes_definition(access) {
+            session::note_definition_change();
+            if class == pg_sys::DatabaseRelationId && access == pg_sys::ObjectAccessType::OAT_DROP {
+                edge(|| forget_database(object));
+            }
         }
     }
 }
 
-/// Hands an access on, and notes it if it changes something.
-///
-/// # Safety
-/// As `access`.
-#[inline(never)]
-unsafe fn access_attended(
-    access: pg_sys::ObjectAccessType::Type,
-    class: pg_sys::Oid,
-    object: pg_sys::Oid,
-    part: c_int,
-    arg: *mut c_void,
-) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if let Some(hook) = PREVIOUS.access {
-            direct!(hook(access, class, object, part, arg));
-        }
-        if definitions::changes_definition(access) {
-            edge(|| note_change(access, class, object, part));
-        }
-    }
+/// Does an access to an object change it?
+fn changes_definition(access: pg_sys::ObjectAccessType::Type) -> bool {
+    matches!(
+        access,
+        pg_sys::ObjectAccessType::OAT_POST_CREATE
+            | pg_sys::ObjectAccessType::OAT_POST_ALTER
+            | pg_sys::ObjectAccessType::OAT_DROP
+    )
 }
 
-/// Notes a change of a definition.
-fn note_change(access: pg_sys::ObjectAccessType::Type, class: pg_sys::Oid, object: pg_sys::Oid, part: c_int) {
-    session::note_definition_change();
-    if class == pg_sys::RelationRelationId && part == 0 {
-        match access {
-            pg_sys::ObjectAccessType::OAT_DROP => definitions::note_drop(object),
-            pg_sys::ObjectAccessType::OAT_POST_CREATE => definitions::note_creation(object),
-            _ => {}
-        }
+/// Removes the entries of a database that is dropped: nobody could read or flush them.
+fn forget_database(database: pg_sys::Oid) {
+    if let Some(store) = shmem::store() {
+        store.retire_matching(|entry| entry.database() == database.to_u32());
     }
 }

@@ -18,26 +18,6 @@ pub unsafe extern "C-unwind" fn add(
 ) {
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
-        let next = PREVIOUS.paths;
-        if next.is_some() || fragments::attends_paths() {
-            add_attended(root, rel, number, entry);
-        }
-    }
-}
-
-/// Hands the relation on, and adds our path if it is to have one.
-///
-/// # Safety
-/// As `add`.
-#[inline(never)]
-unsafe fn add_attended(
-    root: *mut pg_sys::PlannerInfo,
-    rel: *mut pg_sys::RelOptInfo,
-    number: pg_sys::Index,
-    entry: *mut pg_sys::RangeTblEntry,
-) {
-    // SAFETY: the caller's promise.
-    unsafe {
         if let Some(next) = PREVIOUS.paths {
             direct!(next(root, rel, number, entry));
         }

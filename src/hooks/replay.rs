@@ -26,21 +26,14 @@ unsafe extern "C-unwind" fn nothing(_: *mut pg_sys::XLogReaderState) {}
 /// # Safety
 /// Called once, in the postmaster, before it starts other processes.
 pub unsafe fn wrap() {
-    let of_extensions = (pg_sys::RM_MIN_CUSTOM_ID..=pg_sys::RM_MAX_CUSTOM_ID).map(|id| (id, redo as Redo));
-    let ours: [(RmgrIds::Type, Redo); 6] = [
-        (RmgrIds::RM_HEAP_ID, redo_heap),
-        (RmgrIds::RM_HEAP2_ID, redo_heap2),
-        (RmgrIds::RM_XLOG_ID, redo_xlog),
-        (RmgrIds::RM_XACT_ID, redo_xact),
-        (RmgrIds::RM_DBASE_ID, redo),
-        (RmgrIds::RM_STANDBY_ID, redo_standby),
-    ];
+    const OURS: [RmgrIds::Type; 5] =
+        [RmgrIds::RM_HEAP_ID, RmgrIds::RM_HEAP2_ID, RmgrIds::RM_XLOG_ID, RmgrIds::RM_XACT_ID, RmgrIds::RM_STANDBY_ID];
     // SAFETY: the table has a place for each number (access/rmgr.h), is writable since 15, and is only read after this. The postmaster has
     // one thread.
     unsafe {
         let table = (&raw mut pg_sys::RmgrTable).cast::<pg_sys::RmgrData>();
         let wrapped = &raw mut WRAPPED;
-        for (id, redo) in ours.into_iter().chain(of_extensions) {
+        for id in OURS.into_iter().chain(pg_sys::RM_MIN_CUSTOM_ID..=pg_sys::RM_MAX_CUSTOM_ID) {
             let manager = &mut *table.add(id as usize);
             if !manager.rm_name.is_null()
                 && let Some(before) = manager.rm_redo.replace(redo)
@@ -53,119 +46,20 @@ pub unsafe fn wrap() {
     }
 }
 
-/// Calls what was there before for a resource manager.
-///
-/// # Safety
-/// `reader` is the argument of a redo function of this manager.
-#[inline(always)]
-unsafe fn pass_on(manager: RmgrIds::Type, reader: *mut pg_sys::XLogReaderState) {
-    // SAFETY: written before this process existed. The server's own argument, passed on unchanged. What redo raises jumps over frames that
-    // have nothing to drop.
-    unsafe {
-        direct!(WRAPPED.redo[manager as usize](reader));
-    }
-}
-
-/// `rm_redo` of the heap. Most records are its, and cost as little as possible.
-///
-/// # Safety
-/// Called by the server, in the startup process.
-unsafe extern "C-unwind" fn redo_heap(reader: *mut pg_sys::XLogReaderState) {
-    // SAFETY: the record stays while it is replayed.
-    unsafe {
-        if replay::note_heap(WalRecord::of(reader)) {
-            pass_on(RmgrIds::RM_HEAP_ID, reader);
-        } else {
-            redo_rows::<{ RmgrIds::RM_HEAP_ID }>(reader);
-        }
-    }
-}
-
-/// `rm_redo` of the second manager of the heap.
-///
-/// # Safety
-/// Called by the server, in the startup process.
-unsafe extern "C-unwind" fn redo_heap2(reader: *mut pg_sys::XLogReaderState) {
-    // SAFETY: as in `redo_heap`.
-    unsafe {
-        if replay::note_heap2(WalRecord::of(reader)) {
-            pass_on(RmgrIds::RM_HEAP2_ID, reader);
-        } else {
-            redo_rows::<{ RmgrIds::RM_HEAP2_ID }>(reader);
-        }
-    }
-}
-
-/// The rest of `rm_redo` of either manager of the heap, for records that could not be noted quickly.
-///
-/// # Safety
-/// Called by the server, in the startup process.
-#[inline(never)]
-unsafe extern "C-unwind" fn redo_rows<const MANAGER: RmgrIds::Type>(reader: *mut pg_sys::XLogReaderState) {
-    // SAFETY: as in `redo_heap`.
-    unsafe {
-        replay::before_rows(WalRecord::of(reader));
-        pass_on(MANAGER, reader);
-    }
-}
-
-/// `rm_redo` of the manager of transactions.
-///
-/// # Safety
-/// Called by the server, in the startup process.
-unsafe extern "C-unwind" fn redo_xact(reader: *mut pg_sys::XLogReaderState) {
-    // SAFETY: as in `redo_heap`.
-    unsafe {
-        if let Some(ends) = replay::end_quickly(WalRecord::of(reader)) {
-            pass_on(RmgrIds::RM_XACT_ID, reader);
-            replay::has_ended(ends);
-        } else {
-            redo(reader);
-        }
-    }
-}
-
-/// `rm_redo` of the manager of the WAL itself. Most of its records are images of pages, of indexes that are built.
-///
-/// # Safety
-/// Called by the server, in the startup process.
-unsafe extern "C-unwind" fn redo_xlog(reader: *mut pg_sys::XLogReaderState) {
-    // SAFETY: as in `redo_heap`.
-    unsafe {
-        if WalRecord::of(reader).is_page_image() {
-            pass_on(RmgrIds::RM_XLOG_ID, reader);
-        } else {
-            redo(reader);
-        }
-    }
-}
-
-/// `rm_redo` of the manager of what concerns standbys. Most of its records are locks.
-///
-/// # Safety
-/// Called by the server, in the startup process.
-unsafe extern "C-unwind" fn redo_standby(reader: *mut pg_sys::XLogReaderState) {
-    // SAFETY: as in `redo_heap`.
-    unsafe {
-        if WalRecord::of(reader).is_standby_lock() {
-            pass_on(RmgrIds::RM_STANDBY_ID, reader);
-        } else {
-            redo(reader);
-        }
-    }
-}
-
-/// `rm_redo` of all managers that are wrapped, for any record but one of the heap's.
+/// `rm_redo` of all managers that are wrapped.
 ///
 /// # Safety
 /// Called by the server, in the startup process.
 unsafe extern "C-unwind" fn redo(reader: *mut pg_sys::XLogReaderState) {
-    // SAFETY: as in `redo_heap`.
+    // SAFETY: the record stays while it is replayed. What was there before was written before this process existed, and gets the server's own
+    // argument. What it raises jumps over this frame, which has nothing to drop.
     unsafe {
         let record = WalRecord::of(reader);
         let due = replay::before(record);
-        pass_on(record.manager(), reader);
-        replay::after(due);
+        direct!(WRAPPED.redo[record.manager() as usize](reader));
+        if let Some(due) = due {
+            replay::after(record, &due);
+        }
     }
 }
 

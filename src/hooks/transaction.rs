@@ -1,30 +1,14 @@
-//! The callbacks at the end of a transaction. State of this backend: whether it is called when resources are released. No lock.
+//! The callback at the end of a transaction. Keeps nothing.
 
-use std::cell::Cell;
 use std::ffi::c_void;
 
 use pgrx::pg_sys;
 
-use super::received;
 use crate::invalidation::{foreign, own_writes, publication, redefinition, write_set};
 use crate::lookup::single_flight;
-use crate::pg::backend_local::Local;
 use crate::pg::error_passing::edge;
 use crate::pg::{attention, backend, error_passing};
 use crate::{capture, session};
-
-/// Is `resources_released` registered?
-static IS_REGISTERED: Local<Cell<bool>> = Local::new(Cell::new(false));
-
-/// Registers `resources_released`, if it is not. The server calls it some six times for each statement, so that backends which never change
-/// definitions are spared. May raise.
-pub fn watch_released_resources() {
-    if !IS_REGISTERED.get() {
-        // SAFETY: the callback has the type that the server expects, and needs no argument.
-        unsafe { kept!(pg_sys::RegisterResourceReleaseCallback(Some(resources_released), std::ptr::null_mut())) };
-        IS_REGISTERED.set(true);
-    }
-}
 
 /// Called twice per transaction, and after the commit too, where only flags may be cleared.
 ///
@@ -42,26 +26,11 @@ pub unsafe extern "C-unwind" fn ended(event: pg_sys::XactEvent::Type, _arg: *mut
             unsafe { publish(false) };
         } else if backend::is_logical_worker() {
             // SAFETY: no frame above this one has destructors.
-            unsafe { watch_worker() };
+            unsafe { edge(redefinition::count_worker) };
         }
     } else {
         // SAFETY: no frame above this one has destructors.
         unsafe { ended_otherwise(event) };
-    }
-}
-
-/// Called when a subtransaction begins, and when it ends; then nothing may raise.
-///
-/// # Safety
-/// Called by the server.
-pub unsafe extern "C-unwind" fn level_ended(
-    event: pg_sys::SubXactEvent::Type,
-    _own: pg_sys::SubTransactionId,
-    _outer: pg_sys::SubTransactionId,
-    _arg: *mut c_void,
-) {
-    if matches!(event, pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB | pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB) {
-        own_writes::level_ended(backend::transaction_nest_level());
     }
 }
 
@@ -76,9 +45,6 @@ unsafe fn ended_otherwise(event: pg_sys::XactEvent::Type) {
             if own_writes::has_transaction_id() {
                 // SAFETY: the caller's promise.
                 unsafe { publish(true) };
-            } else if backend::is_logical_worker() {
-                // SAFETY: the caller's promise.
-                unsafe { watch_worker() };
             }
         }
         pg_sys::XactEvent::XACT_EVENT_PREPARE if attention::take_left() => succeeded(false),
@@ -118,47 +84,15 @@ unsafe fn publish(preparing: bool) {
     // SAFETY: the caller's promise.
     unsafe {
         if backend::is_logical_worker() {
-            edge(watch_released_resources);
+            edge(redefinition::count_worker);
         }
         edge(|| publication::publish(preparing));
-    }
-}
-
-/// A worker of logical replication may commit prepared transactions, and its first transactions only read.
-///
-/// # Safety
-/// As `edge`.
-#[cold]
-#[inline(never)]
-unsafe fn watch_worker() {
-    // SAFETY: the caller's promise.
-    unsafe {
-        edge(|| {
-            watch_released_resources();
-            received::watch();
-        });
     }
 }
 
 /// Forgets what belonged to the transaction.
 fn forget() {
     write_set::forget();
-    own_writes::forget();
     // SAFETY: an error that ends a transaction has left our functions; one that they caught is over.
     unsafe { error_passing::recover() };
-}
-
-/// Called many times per transaction, and after the commit, where nothing may raise or wait.
-///
-/// # Safety
-/// Called by the server.
-pub unsafe extern "C-unwind" fn resources_released(
-    phase: pg_sys::ResourceReleasePhase::Type,
-    _is_commit: bool,
-    is_top_level: bool,
-    _arg: *mut c_void,
-) {
-    if is_top_level && phase == pg_sys::ResourceReleasePhase::RESOURCE_RELEASE_AFTER_LOCKS {
-        redefinition::end();
-    }
 }

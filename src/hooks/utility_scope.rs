@@ -9,9 +9,8 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::previous::active;
-use super::transaction::watch_released_resources;
 use crate::functions::policy_label;
-use crate::invalidation::{foreign, redefinition, targets, write_set};
+use crate::invalidation::{foreign, redefinition, targets};
 use crate::lookup::portal;
 use crate::pg::compat;
 use crate::pg::server;
@@ -84,8 +83,6 @@ pub struct Scope {
     nested: Option<Outside>,
     wrapping: Option<Wrapping>,
     commits_prepared: bool,
-    /// The database that DROP DATABASE drops.
-    dropped_database: Option<u32>,
     /// A statement that changes relations by their names; else null. What the names stand for was asked before the server has locked it,
     /// so it is asked again afterwards.
     changes_names: *const pg_sys::Node,
@@ -99,7 +96,6 @@ impl Scope {
         nested: None,
         wrapping: None,
         commits_prepared: false,
-        dropped_database: None,
         changes_names: std::ptr::null(),
         replaced: std::ptr::null_mut(),
     };
@@ -111,7 +107,7 @@ impl Scope {
 
     /// Is there anything to do once the statement has succeeded?
     pub fn has_aftermath(self) -> bool {
-        self.dropped_database.is_some() || !self.changes_names.is_null()
+        !self.changes_names.is_null()
     }
 }
 
@@ -194,18 +190,12 @@ fn enter_nesting(utility: Utility<'_>, tag: NodeTag, scope: &mut Scope) {
     if matches!(tag, NodeTag::T_CopyStmt | NodeTag::T_TruncateStmt) {
         scope.changes_names = statement.as_ptr();
     }
-    if let Some(drop) = statement.as_a::<pg_sys::DropdbStmt>() {
-        // SAFETY: the name is a C string, and an unknown one gives no OID.
-        let database = unsafe { kept!(pg_sys::get_database_oid(drop.dbname, true)) };
-        scope.dropped_database = (database != pg_sys::InvalidOid).then(|| database.to_u32());
-    }
     scope.commits_prepared = statement
         .as_a::<pg_sys::TransactionStmt>()
         .is_some_and(|it| it.kind == pg_sys::TransactionStmtKind::TRANS_STMT_COMMIT_PREPARED);
     if scope.commits_prepared {
         // It has no transaction of its own that writes; what it commits is as good as written by this session.
         session::note_writing();
-        watch_released_resources();
         redefinition::begin_commit_prepared();
     }
     scope.nested = Some(session::enter_utility());
@@ -232,19 +222,9 @@ fn may_redefine(tag: NodeTag) -> bool {
     )
 }
 
-/// Does ALTER TABLE … NO INHERIT take a child away from its parent? The parent is not invalidated by that, and the
-/// child only through the columns that it had inherited, if there were any.
-fn leaves_parent(statement: Tree<'_, pg_sys::AlterTableStmt>) -> bool {
-    children!(statement.cmds as AlterTableCmd).any(|command| command.subtype == pg_sys::AlterTableType::AT_DropInherit)
-}
-
 /// Prepares for what some statements do that no later hook tells.
 fn announce_effects(statement: Tree<'_, pg_sys::Node>) {
-    if let Some(alter) = statement.as_a::<pg_sys::AlterTableStmt>() {
-        if leaves_parent(alter) {
-            write_set::note_silent_definition();
-        }
-    } else if let Some(label) = statement.as_a::<pg_sys::SecLabelStmt>() {
+    if let Some(label) = statement.as_a::<pg_sys::SecLabelStmt>() {
         policy_label::before_security_label(label);
     } else if let Some(copy) = statement.as_a::<pg_sys::CopyStmt>() {
         let target = if copy.is_from { targets::changeable(child!(copy.relation), pg_sys::ACL_INSERT) } else { None };
@@ -286,12 +266,8 @@ pub unsafe fn leave(scope: Scope, raised: bool) {
     }
 }
 
-/// The statement has succeeded: the entries of a database that is gone go too, since its OID may
-/// be given to another one some day.
+/// The statement has succeeded: what its names stand for is asked again.
 pub fn succeed(scope: Scope) {
-    if let (Some(database), Some(store)) = (scope.dropped_database, shmem::store()) {
-        store.retire_matching(|entry| entry.database() == database);
-    }
     // SAFETY: null, or the statement that has just been executed, which is still there.
     if let Some(statement) = unsafe { Tree::enter(scope.changes_names) } {
         announce_effects(statement);

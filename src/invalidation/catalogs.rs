@@ -2,25 +2,19 @@
 //! results over the relations that the server names in its invalidations, or none. Constants only.
 
 use crate::pg::object_ids::FIRST_USER_OID;
-use crate::pg::transaction_changes::ChangedRelation;
 
 /// Stands for the database of the catalogs that all databases share.
 pub const SHARED: u32 = 0;
 
 /// Shared catalogs whose change can change an answer, or who may see it, in every database: roles and their memberships (to own a
-/// database is one). Ascending.
+/// database is one), and databases, since a new one may have the OID of one that is gone. Ascending.
 const SHARED_CATALOGS: &[u32] = &[
-    ROLES,     // pg_authid
-    1261,      // pg_auth_members
-    DATABASES, // pg_database
-    4175,      // pg_authid, TOAST
-    4177,      // pg_database, TOAST
+    1260, // pg_authid
+    1261, // pg_auth_members
+    1262, // pg_database
+    4175, // pg_authid, TOAST
+    4177, // pg_database, TOAST
 ];
-
-/// pg_authid.
-const ROLES: u32 = 1260;
-/// pg_database.
-const DATABASES: u32 = 1262;
 
 /// Catalogs whose change cannot change a query's answer: statistics, comments, dependencies, large objects, tablespaces themselves,
 /// progress of replication, and settings (which are in the key when they take effect). With their TOAST tables, ascending.
@@ -79,8 +73,6 @@ const LOCAL_CATALOGS: &[u32] = &[
     3439,        // pg_statistic_ext, TOAST
     3466,        // pg_event_trigger
     ENUM_LABELS, // pg_enum
-    3596,        // pg_seclabel
-    3598,        // pg_seclabel, TOAST
     4143,        // pg_default_acl, TOAST
     4145,        // pg_event_trigger, TOAST
     4155,        // pg_init_privs, TOAST
@@ -98,8 +90,6 @@ const LOCAL_CATALOGS: &[u32] = &[
 
 /// pg_enum.
 pub const ENUM_LABELS: u32 = 3501;
-/// pg_proc and its TOAST table.
-const FUNCTIONS: &[u32] = &[1255, 2836];
 
 /// What the lists say of a catalog.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -109,17 +99,11 @@ enum Kind {
     Shared,
     Harmless,
     Local,
-    Functions,
 }
 
 /// The kinds of catalogs by their OIDs: replay on a standby asks for each change of one.
 static KINDS: [Kind; FIRST_USER_OID as usize] = {
-    let lists = [
-        (SHARED_CATALOGS, Kind::Shared),
-        (HARMLESS_CATALOGS, Kind::Harmless),
-        (LOCAL_CATALOGS, Kind::Local),
-        (FUNCTIONS, Kind::Functions),
-    ];
+    let lists = [(SHARED_CATALOGS, Kind::Shared), (HARMLESS_CATALOGS, Kind::Harmless), (LOCAL_CATALOGS, Kind::Local)];
     let mut kinds = [Kind::Other; FIRST_USER_OID as usize];
     let mut list = 0;
     while list < lists.len() {
@@ -146,21 +130,12 @@ pub fn is_meaningful_catalog(relation: u32) -> bool {
     kind_of(relation).is_some_and(|kind| kind != Kind::Harmless)
 }
 
-/// May every result of the database rest on what was changed in this relation?
-pub fn concerns_database(changed: &ChangedRelation) -> bool {
-    match kind_of(changed.oid) {
-        Some(Kind::Other) => true,
-        Some(Kind::Functions) => changed.updated || changed.deleted,
-        _ => false,
-    }
+/// May every result of the database rest on the rows of this relation?
+pub fn concerns_database(relation: u32) -> bool {
+    kind_of(relation) == Some(Kind::Other)
 }
 
-/// May every result of the server rest on what was changed in this relation? No result rests on a role or a database that is new, or on
-/// another database that was dropped.
-pub fn concerns_server(changed: &ChangedRelation) -> bool {
-    match changed.oid {
-        ROLES => changed.updated || changed.deleted,
-        DATABASES => changed.updated,
-        other => kind_of(other) == Some(Kind::Shared),
-    }
+/// May every result of the server rest on the rows of this relation?
+pub fn concerns_server(relation: u32) -> bool {
+    kind_of(relation) == Some(Kind::Shared)
 }

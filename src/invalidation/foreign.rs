@@ -74,9 +74,13 @@ pub fn note_reached(relation: pg_sys::Oid) {
 
 /// Notes those members of the family of `root` whose changes the server may not list.
 fn note_members(root: pg_sys::Oid) {
-    let (foreign, uncounted) = reached_through(root);
-    foreign.into_iter().for_each(note);
-    uncounted.into_iter().for_each(publication::note_relation);
+    for (member, is_foreign) in reached_through(root) {
+        if is_foreign {
+            note(member);
+        } else {
+            publication::note_relation(member);
+        }
+    }
 }
 
 /// Notes and publishes that a foreign table may be changed, once in each transaction.
@@ -122,17 +126,12 @@ pub fn rolled_back() {
 struct Family {
     /// All its relations, ascending.
     members: Vec<u32>,
-    /// The foreign tables among them.
-    foreign: Vec<pg_sys::Oid>,
-    /// The tables of other access methods among them, which need not count what they change.
-    uncounted: Vec<pg_sys::Oid>,
+    unlisted: Unlisted,
 }
 
-impl Family {
-    fn unlisted(&self) -> (Vec<pg_sys::Oid>, Vec<pg_sys::Oid>) {
-        (self.foreign.clone(), self.uncounted.clone())
-    }
-}
+/// Members of a family whose changes the server may not list: foreign tables, which are marked, and tables of other access methods, which need
+/// not count what they change.
+type Unlisted = Vec<(pg_sys::Oid, bool)>;
 
 /// Families by their roots. A family is forgotten when one of its members changes.
 static FAMILIES: Local<RefCell<BTreeMap<u32, Family>>> = Local::new(RefCell::new(BTreeMap::new()));
@@ -147,27 +146,28 @@ fn relation_changed(relation: pg_sys::Oid) {
     });
 }
 
-/// The foreign tables below a relation, and the tables of other access methods.
-fn reached_through(root: pg_sys::Oid) -> (Vec<pg_sys::Oid>, Vec<pg_sys::Oid>) {
+/// What can be reached through a relation.
+fn reached_through(root: pg_sys::Oid) -> Unlisted {
     let number = root.to_u32();
-    if let Some(unlisted) = FAMILIES.with_borrow(|families| families.get(&number).map(Family::unlisted)) {
+    if let Some(unlisted) = FAMILIES.with_borrow(|families| families.get(&number).map(|family| family.unlisted.clone()))
+    {
         return unlisted;
     }
     relcache_listener::listen(relation_changed);
     let list = inheritance::all_inheritors(root);
-    let mut family = Family { members: Vec::new(), foreign: Vec::new(), uncounted: Vec::new() };
+    let mut family = Family { members: Vec::new(), unlisted: Vec::new() };
     // SAFETY: a list of OIDs, which was just made.
     for member in unsafe { oids(list) } {
         family.members.push(member.to_u32());
         let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, member);
         match row.as_ref().and_then(CatalogRow::relation).map(|class| (class.relkind as u8, class.relam.to_u32())) {
-            Some((pg_sys::RELKIND_FOREIGN_TABLE, _)) => family.foreign.push(member),
+            Some((pg_sys::RELKIND_FOREIGN_TABLE, _)) => family.unlisted.push((member, true)),
             Some((pg_sys::RELKIND_RELATION, HEAP_TABLE_AM_OID) | (pg_sys::RELKIND_PARTITIONED_TABLE, _)) => {}
-            Some(_) | None => family.uncounted.push(member),
+            Some(_) | None => family.unlisted.push((member, false)),
         }
     }
     family.members.sort_unstable();
-    let unlisted = family.unlisted();
+    let unlisted = family.unlisted.clone();
     FAMILIES.with_borrow_mut(|families| families.insert(number, family));
     unlisted
 }

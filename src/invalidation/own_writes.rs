@@ -1,17 +1,10 @@
-//! What the present transaction has written itself, for the rooms that give or store an answer in it. State of this
-//! backend, forgotten when the transaction ends: what was seen of the server's list, so that each lookup visits only
-//! what is new there. No lock.
+//! What the present transaction has written itself, for the rooms that give or store an answer in it. Keeps nothing.
 
-use std::cell::RefCell;
-
-use arrow_cache_core::{ChangedRelations, Reason};
+use arrow_cache_core::Reason;
 
 use crate::invalidation::catalogs::is_meaningful_catalog;
 use crate::invalidation::{track_counts, write_set};
-use crate::pg::backend_local::Local;
-use crate::pg::{attention, backend, transaction_changes};
-
-static SEEN: Local<RefCell<ChangedRelations>> = Local::new(RefCell::new(ChangedRelations::new()));
+use crate::pg::{backend, transaction_changes};
 
 /// Has this transaction an id, without which it cannot have written anything?
 pub fn has_transaction_id() -> bool {
@@ -22,7 +15,7 @@ pub fn has_transaction_id() -> bool {
 /// it must execute every query that they touch.
 ///
 /// # Errors
-/// `OwnDdl`, `OwnWrites` or `OutOfMemory`.
+/// `OwnDdl` or `OwnWrites`.
 pub fn check_own_writes(relations: &[u32]) -> Result<(), Reason> {
     if !has_transaction_id() {
         return Ok(());
@@ -30,23 +23,17 @@ pub fn check_own_writes(relations: &[u32]) -> Result<(), Reason> {
     if track_counts::is_unlisted() {
         return Err(Reason::OwnWrites);
     }
-    attention::leave_for_end();
-    SEEN.with_borrow_mut(|seen| {
-        transaction_changes::look_again(seen, is_meaningful_catalog).inspect_err(|_| seen.forget())?;
-        if seen.has_definition() {
-            return Err(Reason::OwnDdl);
-        }
-        let is_own = |relation: &u32| seen.holds(*relation) || write_set::holds(*relation);
-        if relations.iter().any(is_own) { Err(Reason::OwnWrites) } else { Ok(()) }
-    })
-}
-
-/// A subtransaction ends, of this depth.
-pub fn level_ended(depth: i32) {
-    SEEN.with_borrow_mut(|seen| seen.end_level(depth));
-}
-
-/// Forgets what was written, at the end of the transaction.
-pub fn forget() {
-    SEEN.with_borrow_mut(ChangedRelations::forget);
+    let mut is_definition = false;
+    let mut is_own = relations.iter().any(|relation| write_set::holds(*relation));
+    transaction_changes::for_each_changed_relation(|relation| {
+        is_definition |= is_meaningful_catalog(relation);
+        is_own |= relations.binary_search(&relation).is_ok();
+    });
+    if is_definition {
+        Err(Reason::OwnDdl)
+    } else if is_own {
+        Err(Reason::OwnWrites)
+    } else {
+        Ok(())
+    }
 }

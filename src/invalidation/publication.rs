@@ -22,22 +22,19 @@ use crate::invalidation::{redefinition, track_counts, write_set};
 use crate::pg::backend;
 use crate::pg::backend_local::Local;
 use crate::pg::object_ids::FIRST_USER_OID;
-use crate::pg::transaction_changes::{self, ChangedRelation};
+use crate::pg::transaction_changes;
 use crate::session;
 use crate::shmem;
 
 /// Notes a change of one relation, which the user was allowed to make: a user who may not change a relation must not outdate results
-/// over it either. If this transaction has published already (a deferred action of another library may come later), the change is
-/// published at once.
+/// over it either.
 #[inline]
 pub fn note_relation(relation: pg_sys::Oid) {
     let relation = relation.to_u32();
     if relation < FIRST_USER_OID {
         session::note_definition_change();
     }
-    if write_set::note(relation) && write_set::is_published() {
-        publish(false);
-    }
+    write_set::note(relation);
 }
 
 /// Publishes everything this transaction has changed so far. At PRE_COMMIT and, then `preparing`, at PRE_PREPARE.
@@ -65,7 +62,6 @@ pub fn publish(preparing: bool) {
     lists.slots.dedup();
     lists.slots.iter().for_each(|slot| writer.publish(*slot));
     store.counters().add(store.stripe(), Counter::Invalidations, lists.slots.len() as u64);
-    write_set::set_published();
     lists.keep();
 }
 
@@ -73,7 +69,7 @@ pub fn publish(preparing: bool) {
 #[derive(Default)]
 struct Lists {
     /// The catalogs that the server lists as changed.
-    catalogs: Vec<ChangedRelation>,
+    catalogs: Vec<u32>,
     /// What there is to publish.
     slots: Vec<SlotId>,
 }
@@ -98,10 +94,10 @@ impl Lists {
             self.add_relation(writer, relation);
         });
         transaction_changes::for_each_changed_relation(|relation| {
-            if is_meaningful_catalog(relation.oid) {
+            if is_meaningful_catalog(relation) {
                 extent.unknown |= self.catalogs.add(relation).is_err();
             } else {
-                self.add_relation(writer, relation.oid);
+                self.add_relation(writer, relation);
             }
         });
         extent

@@ -2,32 +2,51 @@
 //! move (`core::cache::definers`). When its invalidations have been sent, it moves them once more, and is not counted any more. While it is
 //! counted nothing is stored that rests on such a slot.
 //!
-//! The slots are kept in `write_set` of this backend, so that whoever is counted is counted off, whichever way the transaction ends:
-//! the server calls the callback for released resources after a commit, a PREPARE, an abort, and when a session is terminated. A process that
+//! The slots are kept apart from what else is kept of a transaction, so that whoever is counted is counted off, whichever way it ends: the
+//! server calls the callback for released resources after a commit, a PREPARE, an abort, and when a session is terminated. A process that
 //! is killed takes shared memory with it. Atomics only; nothing but `begin` can raise, and nothing can wait.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_int, c_void};
 
 use arrow_cache_core::SlotId;
+use pgrx::pg_sys;
 
 use crate::invalidation::catalogs::SHARED;
-use crate::invalidation::write_set;
-use crate::pg::backend;
+use crate::invalidation::writer::look_for_the_past;
 use crate::pg::backend_local::Local;
+use crate::pg::{backend, compat};
 use crate::shmem::{self, SharedStore};
 
-/// Is `note_commit_prepared` called in this process, a worker of logical replication?
-static WORKER_IS_WATCHED: Local<Cell<bool>> = Local::new(Cell::new(false));
+/// The slots with which this process is counted. One that is listed twice is counted twice.
+static COUNTED: Local<RefCell<Vec<SlotId>>> = Local::new(RefCell::new(Vec::new()));
+/// A prepared transaction is being committed here.
+static COMMITS_PREPARED: Local<Cell<bool>> = Local::new(Cell::new(false));
+/// This process is counted as a worker of logical replication.
+static IS_COUNTED_WORKER: Local<Cell<bool>> = Local::new(Cell::new(false));
+/// `resources_released` is registered.
+static IS_WATCHED: Local<Cell<bool>> = Local::new(Cell::new(false));
 
-/// Sees to it that `end` is called from now on.
-type Watch = fn();
+/// Registers `resources_released`, if it is not. The server calls it some six times for each statement, so that backends which never change
+/// definitions are spared. May raise.
+fn watch() {
+    if !IS_WATCHED.get() {
+        // SAFETY: the callback has the type that the server expects, and needs no argument.
+        unsafe { kept!(pg_sys::RegisterResourceReleaseCallback(Some(resources_released), std::ptr::null_mut())) };
+        IS_WATCHED.set(true);
+    }
+}
 
-/// Sees to it that `end` is called when the resources of transactions are released.
-static WATCH: Local<Cell<Option<Watch>>> = Local::new(Cell::new(None));
-
-/// `watch` sees to it that `end` is called when the resources of this and later transactions are released. It may raise. Once, in the postmaster.
-pub fn watch_by(watch: Watch) {
-    WATCH.set(Some(watch));
+/// Called many times per transaction, and after the commit, where nothing may raise or wait.
+unsafe extern "C-unwind" fn resources_released(
+    phase: pg_sys::ResourceReleasePhase::Type,
+    _is_commit: bool,
+    is_top_level: bool,
+    _arg: *mut c_void,
+) {
+    if is_top_level && phase == pg_sys::ResourceReleasePhase::RESOURCE_RELEASE_AFTER_LOCKS {
+        end();
+    }
 }
 
 /// This transaction is going to redefine what these slots stand for. To be called before it publishes. It may raise, and then it has counted
@@ -36,10 +55,8 @@ pub fn begin(slots: &[SlotId]) {
     if slots.is_empty() {
         return;
     }
-    if let Some(watch) = WATCH.get() {
-        watch();
-    }
-    write_set::note_redefined(slots);
+    watch();
+    COUNTED.with_borrow_mut(|counted| counted.extend_from_slice(slots));
     if let Some(store) = shmem::store_without_area() {
         slots.iter().for_each(|slot| store.definers().enter(*slot));
     }
@@ -48,27 +65,38 @@ pub fn begin(slots: &[SlotId]) {
 /// As `begin`, for COMMIT PREPARED of a transaction that may have redefined anything in this database. While none was prepared that has redefined
 /// something, it is only noted: one may be prepared before the server looks for it.
 pub fn begin_commit_prepared() {
-    note_commit_prepared();
-    if let Some(store) = shmem::store_without_area()
-        && store.may_have_prepared_definitions()
-    {
+    let Some(store) = shmem::store_without_area() else { return };
+    watch();
+    if !COMMITS_PREPARED.replace(true) {
+        store.definers().enter_commit();
+    }
+    if store.may_have_prepared_definitions() {
         begin(&all_definitions(&store));
     }
 }
 
-/// A prepared transaction is about to be committed here. It counts with all slots once one was prepared that has redefined something. Cannot
-/// raise.
-pub fn note_commit_prepared() {
-    if let Some(store) = shmem::store_without_area()
-        && !write_set::note_committing_prepared(true)
+/// This process is a worker of logical replication, which commits prepared transactions without a statement: from now on it is counted as if
+/// it committed one all the time. Its first transactions only read. May raise.
+pub fn count_worker() {
+    if !IS_COUNTED_WORKER.get()
+        && let Some(store) = shmem::store_without_area()
     {
+        // SAFETY: the callback has the type that the server expects, and needs no argument.
+        unsafe { kept!(pg_sys::before_shmem_exit(Some(worker_ends), pg_sys::Datum::from(0_usize))) };
+        IS_COUNTED_WORKER.set(true);
         store.definers().enter_commit();
+        // As long as there may be prepared transactions from before the start, nothing is stored.
+        let next = compat::next_full_transaction_id();
+        store.versions().ensure_floor(next);
+        look_for_the_past(&store, next);
     }
 }
 
-/// This process is a worker of logical replication, and `note_commit_prepared` is called before it commits prepared transactions.
-pub fn note_worker_is_watched() {
-    WORKER_IS_WATCHED.set(true);
+/// The worker ends.
+unsafe extern "C-unwind" fn worker_ends(_code: c_int, _arg: pg_sys::Datum) {
+    if let Some(store) = shmem::store_without_area() {
+        store.definers().leave_commit();
+    }
 }
 
 /// Moves the versions of what this transaction has redefined once more. To be called when its invalidations have been sent, or when it was
@@ -78,35 +106,31 @@ pub fn note_worker_is_watched() {
 #[inline(never)]
 pub fn end() {
     let Some(store) = shmem::store_without_area() else { return };
-    let is_counted = write_set::is_redefining();
+    let is_counted = COUNTED.with_borrow(|counted| !counted.is_empty());
     if is_counted {
-        let slots = write_set::take_redefined();
+        let slots = COUNTED.take();
         bump(&store, &slots);
         count_off(&slots);
     }
-    if write_set::is_committing_prepared() {
+    if COMMITS_PREPARED.get() {
         // One that has redefined something may have been prepared when it was only noted.
         if !is_counted && store.may_have_prepared_definitions() {
             bump(&store, &all_definitions(&store));
         }
         leave_commit_prepared();
     }
-    // It might commit prepared transactions inside of other ones unseen.
-    if backend::is_logical_worker() && !WORKER_IS_WATCHED.get() && store.may_have_prepared_definitions() {
-        bump(&store, &all_definitions(&store));
-    }
 }
 
 /// Nothing was redefined after all.
 pub fn give_up() {
-    count_off(&write_set::take_redefined());
+    count_off(&COUNTED.take());
     leave_commit_prepared();
 }
 
 /// COMMIT PREPARED is over, and versions have moved for it.
 fn leave_commit_prepared() {
     if let Some(store) = shmem::store_without_area()
-        && write_set::note_committing_prepared(false)
+        && COMMITS_PREPARED.replace(false)
     {
         store.definers().leave_commit();
     }

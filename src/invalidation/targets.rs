@@ -4,7 +4,7 @@
 use pgrx::pg_sys;
 
 use crate::invalidation::{foreign, publication};
-use crate::pg::lists::{integers, node_at, nodes};
+use crate::pg::lists::nodes;
 use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 use crate::pg::privileges;
 use crate::pg::query_desc::QueryDesc;
@@ -15,21 +15,23 @@ use crate::query::relations;
 /// them, and before the first row.
 #[inline(never)]
 pub fn note_started(query: QueryDesc<'_>) {
-    let plan = query.plan();
-    // SAFETY: `resultRelations` of a valid plan holds positions in its `rtable`, from 1.
-    unsafe {
-        for index in integers(plan.resultRelations) {
-            if let Some(entry) = node_at::<pg_sys::RangeTblEntry>(plan.rtable, index as usize - 1) {
-                foreign::note_target((*entry).relid, (*entry).relkind as u8);
-            }
-        }
-    }
     let Some(state) = query.estate() else { return };
     // SAFETY: the state of a query is valid with its lists, and the targets are open, until the query is ended.
+    unsafe { note_all(state.as_ref().es_opened_result_relations) };
+}
+
+/// Notes targets as far as the server may not list their changes.
+///
+/// # Safety
+/// They must be open targets of a query that is under way.
+unsafe fn note_all(targets: *const pg_sys::List) {
+    // SAFETY: the caller's promise; an open relation has its row of pg_class.
     unsafe {
-        for target in nodes::<pg_sys::ResultRelInfo>(state.as_ref().es_opened_result_relations) {
+        for target in nodes::<pg_sys::ResultRelInfo>(targets) {
+            let relation = (*target).ri_RelationDesc;
+            foreign::note_target((*relation).rd_id, (*(*relation).rd_rel).relkind as u8);
             if !is_listed_when_changed(target) {
-                publication::note_relation((*(*target).ri_RelationDesc).rd_id);
+                publication::note_relation((*relation).rd_id);
             }
         }
     }
@@ -99,15 +101,7 @@ pub fn has_routed(query: QueryDesc<'_>) -> bool {
 pub fn note_routed(query: QueryDesc<'_>) {
     let Some(state) = query.estate() else { return };
     // SAFETY: the state of a query is valid with its lists, and the leaves are open, until the query is ended.
-    unsafe {
-        for leaf in nodes::<pg_sys::ResultRelInfo>(state.as_ref().es_tuple_routing_result_relations) {
-            let relation = (*leaf).ri_RelationDesc;
-            foreign::note_target((*relation).rd_id, (*(*relation).rd_rel).relkind as u8);
-            if !is_listed_when_changed(leaf) {
-                publication::note_relation((*relation).rd_id);
-            }
-        }
-    }
+    unsafe { note_all(state.as_ref().es_tuple_routing_result_relations) };
 }
 
 /// The relation that a statement names, to change it in a way that takes this privilege; `None` if the statement will be refused. A

@@ -103,8 +103,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Notes it when no transaction from before the start is left. `xid` is the id of a running one.
-fn look_for_the_past(store: &SharedStore, xid: u64) {
+/// Notes it when no transaction from before the start is left. `xid` is the id of a running one, or the next one; the floor is set.
+pub fn look_for_the_past(store: &SharedStore, xid: u64) {
     if store.past_is_unknown()
         && widen_xid(xid, transaction_changes::oldest_active_transaction()) > store.versions().base_floor()
     {

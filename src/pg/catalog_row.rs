@@ -12,8 +12,6 @@ pub struct DeclaredArgument {
     pub is_input: bool,
     /// Is it a column, or another result?
     pub is_output: bool,
-    /// Is it marked VARIADIC?
-    pub is_variadic: bool,
 }
 
 /// A row from a cache of the server's. It is given back when this is dropped, by an error too.
@@ -83,7 +81,6 @@ impl CatalogRow {
                     type_oid: *types.add(index),
                     is_input: !matches!(mode, pg_sys::PROARGMODE_OUT | pg_sys::PROARGMODE_TABLE),
                     is_output: !matches!(mode, pg_sys::PROARGMODE_IN | pg_sys::PROARGMODE_VARIADIC),
-                    is_variadic: mode == pg_sys::PROARGMODE_VARIADIC,
                 }
             };
             Some((0..count as usize).map(argument).collect())

@@ -1,5 +1,4 @@
-//! The call of a SQL function, with its arguments. `sql_function!` checks it against the function's signature; from there on its arguments
-//! are read without checking again. Reading only.
+//! The call of a SQL function, with its arguments, which are read as those that the script of the extension declares. Reading only.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -19,8 +18,8 @@ impl<'c> FunctionCall<'c> {
     /// The call that the server makes.
     ///
     /// # Safety
-    /// `call` must be the argument of a function that the server calls, used for as long as that function runs. It must fit the signature
-    /// (`Signature::fits`) with the types as which the function reads its arguments.
+    /// `call` must be the argument of a function that the server calls, used for as long as that function runs. The function must be declared
+    /// with the types as which its arguments are read.
     pub unsafe fn of(call: pg_sys::FunctionCallInfo) -> Self {
         // SAFETY: the caller promises that it is valid, so it is not null.
         Self { call: unsafe { NonNull::new_unchecked(call) }, valid: PhantomData }

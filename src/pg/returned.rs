@@ -1,18 +1,18 @@
-//! What SQL functions return, and as which SQL types: each type here stands for one of SQL, so a function's declaration is compared with
-//! what it really returns. Nothing is kept.
+//! What SQL functions return, and as which SQL types: each type here stands for one of SQL, so the columns that a function is declared with
+//! are compared with those that it gives. Nothing is kept.
 
+use std::ffi::CStr;
+
+use arrow_cache_core::shown;
 use pgrx::pg_sys::{self, Datum, Oid};
 
 use super::function_call::FunctionCall;
 use super::memory_context::leak;
+use super::row_type::RowType;
+use crate::error::CacheError;
 
 /// What a function returns: a value, or a set of rows.
 pub trait Returned {
-    /// Is it a set?
-    const SET: bool;
-    /// The types of its columns, or of the one value.
-    const COLUMNS: &'static [Oid];
-
     /// Answers the call: by running the function, unless it has run for an earlier row.
     ///
     /// # Safety
@@ -146,9 +146,6 @@ rows!(A B; C D E F G H I J K L M N O P Q R S T U V W X Y Z
     A1 B1 C1 D1 E1 F1 G1 H1 I1 J1 K1 L1 M1 N1 End);
 
 impl<T: Column> Returned for T {
-    const SET: bool = false;
-    const COLUMNS: &'static [Oid] = &[T::TYPE];
-
     unsafe fn answer(call: pg_sys::FunctionCallInfo, function: impl FnOnce(FunctionCall<'_>) -> Self) -> Datum {
         // SAFETY: the caller's promise.
         let datum = function(unsafe { FunctionCall::of(call) }).datum();
@@ -158,13 +155,26 @@ impl<T: Column> Returned for T {
     }
 }
 
-impl<R: Columns + 'static> Returned for Set<R> {
-    const SET: bool = true;
-    const COLUMNS: &'static [Oid] = R::TYPES;
+/// Raises if a function is not declared to return rows of these types: by a script of another version.
+///
+/// # Safety
+/// A call that the server makes, and the type of the rows that its function is declared to return, or null.
+unsafe fn check_columns(call: pg_sys::FunctionCallInfo, declared: pg_sys::TupleDesc, types: &[Oid]) {
+    // SAFETY: the caller's promise; the server returns a C string.
+    unsafe {
+        let fits = !declared.is_null()
+            && RowType::of(declared).attributes().map(|column| column.atttypid).eq(types.iter().copied());
+        if !fits {
+            let name = CStr::from_ptr(kept!(pg_sys::format_procedure((*(*call).flinfo).fn_oid)));
+            CacheError::misdeclared(shown(name.to_bytes())).raise();
+        }
+    }
+}
 
+impl<R: Columns + 'static> Returned for Set<R> {
     unsafe fn answer(call: pg_sys::FunctionCallInfo, function: impl FnOnce(FunctionCall<'_>) -> Self) -> Datum {
         // SAFETY: the caller's promise. These are the steps of a function that gives its rows one by one (funcapi.h). The rows lie in the
-        // memory that the server keeps from the first call to the last; it has checked what the caller takes.
+        // memory that the server keeps from the first call to the last.
         unsafe {
             if (*(*call).flinfo).fn_extra.is_null() {
                 let all = kept!(pg_sys::init_MultiFuncCall(call));
@@ -174,6 +184,7 @@ impl<R: Columns + 'static> Returned for Set<R> {
                 if R::TYPES.len() > 1 {
                     let descriptor = &raw mut (*all).tuple_desc;
                     kept!(pg_sys::get_call_result_type(call, std::ptr::null_mut(), descriptor));
+                    check_columns(call, *descriptor, R::TYPES);
                     kept!(pg_sys::BlessTupleDesc(*descriptor));
                 }
                 pg_sys::MemoryContextSwitchTo(caller);

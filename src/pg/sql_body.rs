@@ -16,6 +16,7 @@ use super::row_type::RowType;
 use super::server;
 use super::subtransaction;
 use super::tree::Tree;
+use super::tree_search::search;
 
 /// Longest body that is read, in bytes.
 const LONGEST: usize = 64 * 1024;
@@ -96,7 +97,7 @@ impl SqlCall<'_, '_> {
                 None => {
                     let queries = queries?;
                     if (*query).commandType != pg_sys::CmdType::CMD_SELECT
-                        || (!queries.may_read && names_relation(query.cast(), std::ptr::null_mut()))
+                        || (!queries.may_read && names_relation(query))
                     {
                         return None;
                     }
@@ -314,26 +315,19 @@ unsafe extern "C-unwind" fn visit_raw(node: *mut pg_sys::Node, context: *mut c_v
     }
 }
 
-/// Called by the server's walkers for each part of an analysed query, and for the whole. Returns true if a relation is
-/// in it.
-unsafe extern "C-unwind" fn names_relation(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
-    // SAFETY: the node is null or part of a valid query. What the walkers raise jumps over this frame, which holds
-    // plain data.
-    unsafe {
-        if node.is_null() {
-            return false;
-        }
-        match (*node).type_ {
-            NodeTag::T_RangeTblEntry => {
-                (*node.cast::<pg_sys::RangeTblEntry>()).rtekind == pg_sys::RTEKind::RTE_RELATION
-            }
-            NodeTag::T_Query => {
-                let flags = pg_sys::QTW_EXAMINE_RTES_BEFORE as i32;
-                direct!(walkers::query_tree_walker(node.cast(), Some(names_relation), context, flags))
-            }
-            _ => direct!(walkers::expression_tree_walker(node, Some(names_relation), context)),
-        }
-    }
+/// Does an analysed query name a relation?
+///
+/// # Safety
+/// A valid query.
+unsafe fn names_relation(query: *mut pg_sys::Query) -> bool {
+    // SAFETY: the caller's promise.
+    let found = unsafe {
+        search(query.cast(), 0, &mut |node| {
+            node.as_a::<pg_sys::RangeTblEntry>().is_some_and(|entry| entry.rtekind == pg_sys::RTEKind::RTE_RELATION)
+        })
+    };
+    // One that nests too deeply may.
+    found.unwrap_or(true)
 }
 
 fn tells_time(constant: &pg_sys::A_Const) -> bool {

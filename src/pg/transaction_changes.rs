@@ -1,27 +1,15 @@
 //! What the server itself knows of the changes that the present transaction has made, and which transactions run. Keeps nothing.
 
-use arrow_cache_core::{ChangedRelations, OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
 use super::compat::counted_relation;
 use super::{backend, server};
 
-/// A relation whose tuples the transaction has changed.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct ChangedRelation {
-    /// Its OID.
-    pub oid: u32,
-    /// Tuples were updated.
-    pub updated: bool,
-    /// Tuples were deleted.
-    pub deleted: bool,
-}
-
-/// Calls `visit` with every relation whose tuples this transaction has changed so far. The heap access method itself counts them,
+/// Calls `visit` with the OID of every relation whose tuples this transaction has changed so far. The heap access method itself counts them,
 /// whatever path the change took.
 ///
 /// Nothing is listed while `track_counts` is off: see `invalidation::track_counts`.
-pub fn for_each_changed_relation(mut visit: impl FnMut(ChangedRelation)) {
+pub fn for_each_changed_relation(mut visit: impl FnMut(u32)) {
     // SAFETY: the function returns the newest level, pushing an empty one at most; the list lives
     // in TopTransactionContext and nothing below changes it.
     unsafe {
@@ -30,50 +18,12 @@ pub fn for_each_changed_relation(mut visit: impl FnMut(ChangedRelation)) {
         while !level.is_null() {
             let mut table = (*level).first;
             while !table.is_null() {
-                let parent = (*table).parent;
-                let oid = counted_relation(&*parent);
-                let counts = &*table;
-                visit(ChangedRelation {
-                    oid: oid.to_u32(),
-                    updated: counts.tuples_updated > 0,
-                    deleted: counts.tuples_deleted > 0 || counts.truncdropped,
-                });
-                table = counts.next;
-            }
-            level = (*level).previous;
-        }
-    }
-}
-
-/// Adds to what has been `seen` of this transaction's changes what has been listed since. The server puts what is new
-/// at the head of the list of the newest level, and takes nothing out of a list before its level ends: then `seen` must
-/// be told.
-///
-/// # Errors
-/// There is not enough memory; what has been seen must be forgotten.
-pub fn look_again(seen: &mut ChangedRelations, is_definition: impl Fn(u32) -> bool) -> Result<(), OutOfMemory> {
-    // SAFETY: as in `for_each_changed_relation`. The head that was seen is in its list as long as the level lasts.
-    unsafe {
-        let mut newer = Vec::new();
-        let mut level = kept!(server::pgstat_get_xact_stack_level(backend::transaction_nest_level()));
-        while !level.is_null() && seen.head((*level).nest_level).is_none() {
-            newer.add(level)?;
-            level = (*level).previous;
-        }
-        let known = (!level.is_null()).then_some(level);
-        for level in known.into_iter().chain(newer.into_iter().rev()) {
-            let level = &*level;
-            let head = seen.head(level.nest_level);
-            let mut table = level.first;
-            while !table.is_null() && Some(table.addr()) != head {
-                let relation = counted_relation(&*(*table).parent).to_u32();
-                seen.add(relation, is_definition(relation))?;
+                visit(counted_relation(&*(*table).parent).to_u32());
                 table = (*table).next;
             }
-            seen.note_level(level.nest_level, level.first.addr())?;
+            level = (*level).previous;
         }
     }
-    Ok(())
 }
 
 /// Calls `visit` with every relation whose definition this transaction will tell the other backends to read again. A relation may come

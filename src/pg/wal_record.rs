@@ -1,6 +1,5 @@
 //! A decoded record of the WAL, in the process that replays it. Reads only; nothing here can raise, wait or allocate.
 
-use arrow_cache_core::RelationFile;
 use pgrx::pg_sys;
 use pgrx::pg_sys::RmgrIds;
 
@@ -8,6 +7,15 @@ use super::{compat, server};
 
 /// The redo function of a resource manager.
 pub type Redo = unsafe extern "C-unwind" fn(*mut pg_sys::XLogReaderState);
+
+/// The name of a relation's file, apart from its tablespace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RelationFile {
+    /// The database; 0 for the catalogs that all databases share.
+    pub database: u32,
+    /// The number in the database (`relfilenode`).
+    pub number: u32,
+}
 
 /// A decoded record.
 #[derive(Clone, Copy)]
@@ -27,6 +35,13 @@ pub struct Ended<'a> {
     pub messages: &'a [pg_sys::SharedInvalidationMessage],
     /// When it ended on the primary, in microseconds.
     pub time: i64,
+}
+
+impl Ended<'_> {
+    /// The transaction and its sub-transactions.
+    pub fn all(&self) -> impl Iterator<Item = u32> {
+        std::iter::once(self.xid).chain(self.children.iter().copied())
+    }
 }
 
 impl<'a> WalRecord<'a> {
@@ -52,16 +67,6 @@ impl<'a> WalRecord<'a> {
     /// The transaction, or sub-transaction, that wrote the record; 0 for none.
     pub fn transaction(&self) -> u32 {
         self.decoded.header.xl_xid.into_inner()
-    }
-
-    /// The file that the first block is in, if that is one of a relation's rows: else it may be any file.
-    #[inline(always)]
-    pub fn probable_file(&self) -> Option<RelationFile> {
-        if self.decoded.max_block_id < 0 {
-            return None;
-        }
-        // SAFETY: a record has blocks up to this number. If it does not use this one, plain numbers stand there all the same.
-        Some(compat::file_of_block(unsafe { &*self.decoded.blocks.as_ptr() }))
     }
 
     /// The file of the first block that the record changes; `None` if it names no block of a relation's rows.
@@ -93,9 +98,6 @@ impl<'a> WalRecord<'a> {
             pg_sys::XLOG_XACT_COMMIT_PREPARED => true,
             _ => return None,
         };
-        if let Some(ended) = self.short_commit() {
-            return Some(ended);
-        }
         // SAFETY: plain numbers and pointers, for which zeros are valid; the function writes the rest, pointers into the record.
         unsafe {
             let mut parsed: pg_sys::xl_xact_parsed_commit = std::mem::zeroed();
@@ -112,62 +114,8 @@ impl<'a> WalRecord<'a> {
     }
 
     /// What a record of transactions tells (`XLOG_XACT_…`).
-    #[inline(always)]
     pub fn operation(&self) -> u32 {
         u32::from(self.info()) & pg_sys::XLOG_XACT_OPMASK
-    }
-
-    /// A commit without invalidations and dropped files, read without the server's help: most are such ones. The record is one of a commit, prepared
-    /// or not. `None` for one that tells anything that is not known here.
-    #[inline(always)]
-    pub fn short_commit(&self) -> Option<Ended<'a>> {
-        // What follows is not read, or is nothing.
-        const PASSED_OVER: u32 = pg_sys::XACT_XINFO_HAS_ORIGIN
-            | pg_sys::XACT_XINFO_HAS_GID
-            | pg_sys::XACT_XINFO_HAS_AE_LOCKS
-            | pg_sys::XACT_COMPLETION_APPLY_FEEDBACK
-            | pg_sys::XACT_COMPLETION_UPDATE_RELCACHE_FILE
-            | pg_sys::XACT_COMPLETION_FORCE_SYNC_COMMIT;
-        const READ: u32 =
-            pg_sys::XACT_XINFO_HAS_DBINFO | pg_sys::XACT_XINFO_HAS_SUBXACTS | pg_sys::XACT_XINFO_HAS_TWOPHASE;
-        let (mut xid, mut database) = (self.transaction(), 0);
-        let mut children: &'a [u32] = &[];
-        // SAFETY: a record of a commit begins with this structure; if the bit is set, a word of flags follows, and then, if these say so, the
-        // OIDs of the database and its tablespace, the number of sub-transactions and their ids, and the id of the transaction that was prepared
-        // (access/xact.h, the same in 15 to 18; ParseCommitRecord reads them in this order).
-        unsafe {
-            let time = self.data::<pg_sys::xl_xact_commit>().xact_time;
-            if u32::from(self.info()) & pg_sys::XLOG_XACT_HAS_INFO != 0 {
-                let mut place = self.decoded.main_data.add(size_of::<pg_sys::xl_xact_commit>()).cast::<u32>();
-                let told = place.read();
-                place = place.add(1);
-                if told & !(PASSED_OVER | READ) != 0 {
-                    return None;
-                }
-                if told & pg_sys::XACT_XINFO_HAS_DBINFO != 0 {
-                    database = place.read();
-                    place = place.add(2);
-                }
-                if told & pg_sys::XACT_XINFO_HAS_SUBXACTS != 0 {
-                    children = slice(place.add(1), place.cast::<i32>().read());
-                    place = place.add(1 + children.len());
-                }
-                if told & pg_sys::XACT_XINFO_HAS_TWOPHASE != 0 {
-                    xid = place.read();
-                }
-            }
-            Some(Ended { xid, children, database, messages: &[], time })
-        }
-    }
-
-    /// The image of a page, and nothing else.
-    pub fn is_page_image(&self) -> bool {
-        matches!(u32::from(self.info()), pg_sys::XLOG_FPI | pg_sys::XLOG_FPI_FOR_HINT)
-    }
-
-    /// An exclusive lock that a transaction has taken. It is the manager of what concerns standbys that has written the record.
-    pub fn is_standby_lock(&self) -> bool {
-        u32::from(self.info()) == pg_sys::XLOG_STANDBY_LOCK
     }
 
     /// The end of a transaction, or of a sub-transaction, without commit; `None` for other records.
@@ -215,12 +163,6 @@ impl<'a> WalRecord<'a> {
             let change = self.decoded.main_data.cast::<pg_sys::xl_parameter_change>();
             (&raw const (*change).wal_level).read_unaligned()
         })
-    }
-
-    /// The database that a record creates or drops; `None` for records of other resource managers.
-    pub fn named_database(&self) -> Option<u32> {
-        // SAFETY: each kind of these records begins with the OID of the database (commands/dbcommands_xlog.h).
-        (self.manager() == RmgrIds::RM_DBASE_ID).then(|| unsafe { self.data::<pg_sys::Oid>() }.to_u32())
     }
 }
 

@@ -88,13 +88,12 @@ fn check_relation(oid: pg_sys::Oid) -> Result<u8, Reason> {
     if policy == Policy::Never {
         return Err(Reason::PolicyNever);
     }
-    let in_recovery = backend::is_in_recovery();
-    // WAL does not tell that such a parent has lost a child (ALTER TABLE … NO INHERIT).
-    if in_recovery && bare_parent {
+    // Nothing tells that such a parent has lost a child (ALTER TABLE … NO INHERIT).
+    if bare_parent {
         return Err(Reason::UnsupportedRelation);
     }
-    // Nor does it tell of changes to what others store.
-    let trusted = policy == Policy::Trusted && !in_recovery;
+    // WAL does not tell of changes to what others store.
+    let trusted = policy == Policy::Trusted && !backend::is_in_recovery();
     match kind {
         pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => {
             if trusted || access_method == HEAP_TABLE_AM_OID {

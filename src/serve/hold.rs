@@ -1,6 +1,6 @@
 //! A pin that the server's own clean-up releases: on success, error and subtransaction abort alike a memory context is reset or deleted, and its
-//! callbacks run. Rust's Drop does not run on all of those paths. At the end of the process the callbacks of contexts that outlive the transaction are
-//! called by us (`pg::context_callbacks`). A hold belongs to one query of this backend.
+//! callbacks run. Rust's Drop does not run on all of those paths. At the end of the process we reset the context of the last message, which may
+//! outlive the transaction (`shmem`). A hold belongs to one query of this backend.
 
 use std::ffi::c_void;
 use std::rc::Rc;

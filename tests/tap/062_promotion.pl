@@ -146,10 +146,6 @@ is_deeply([ ask($reader, $query{t}) ], [ '9', 'STALE' ], 'a new session has writ
 is_deeply([ ask($reader, $query{u}) ], [ '11', 'HIT' ], 'another table');
 $standby->safe_psql('postgres', 'ALTER TABLE rows ADD w int');
 like((ask($reader, $query{rows}))[1], $EXECUTED, 'a definition');
-$standby->safe_psql('postgres', 'CREATE TABLE bare (); CREATE TABLE heir () INHERITS (bare); INSERT INTO heir DEFAULT VALUES');
-is(cached($reader, 'SELECT count(*) FROM bare', 'a parent without columns'), '1', 'it has a child');
-$standby->safe_psql('postgres', 'ALTER TABLE heir NO INHERIT bare');
-is((ask($reader, 'SELECT count(*) FROM bare'))[0], '0', 'and has lost it');
 
 # The standby of the standby has gone on to the new timeline without a restart.
 my $now = session($standby);

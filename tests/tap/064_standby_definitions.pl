@@ -1,5 +1,5 @@
 # Changes of definitions on a primary, which does not preload the library, outdate on the standby what rests on them: columns, names,
-# types, views, functions, rights, policies, partitions, databases. New objects outdate nothing. So it stays when catalogs have been
+# types, views, functions, rights, policies, partitions, databases. New relations outdate nothing. So it stays when catalogs have been
 # rewritten and lie in other files than their first.
 
 use strict;
@@ -105,8 +105,8 @@ my @MEANINGS = (
 		others => 'outdated' },
 	{ name => 'a function is dropped', setup => ["CREATE $DOUBLE"], query => $CALLED, change => ['DROP FUNCTION double_{n}'],
 		others => 'outdated' },
-	{ name => 'a new function', change => ["CREATE $DOUBLE"], after => 'kept' },
-	{ name => 'a new function in an earlier schema', setup => ["CREATE $DOUBLE"], query => $CALLED, before => ['SET search_path = front, public'],
+	{ name => 'a new function', change => ["CREATE $DOUBLE"], same => 1, others => 'outdated' },
+	{ name => 'a new function in an earlier schema', setup => ["CREATE $DOUBLE"], query => $CALLED, others => 'outdated', before => ['SET search_path = front, public'],
 		change => [ 'CREATE ' . $OF_DOUBLE =~ s/FUNCTION /FUNCTION front./r ] },
 	{ name => 'rows that a function reads', setup => \@READS, query => 'SELECT sum(v * rate_{n}()) FROM {t}',
 		change => ['UPDATE rate_{n} SET r = 3'] },
@@ -146,7 +146,7 @@ my @RIGHTS = (
 		change => ['REVOKE EXECUTE ON FUNCTION double_{n} FROM public'] },
 	{ name => 'a new owner of a view', query => 'SELECT count(*) FROM o_{n}', setup => [ 'CREATE VIEW o_{n} AS SELECT * FROM {t}' ],
 		change => ['ALTER VIEW o_{n} OWNER TO idle'] },
-	{ name => 'a new role', change => ['CREATE ROLE role_{n}'], after => 'kept' },
+	{ name => 'a new role', change => ['CREATE ROLE role_{n}'], same => 1, others => 'outdated' },
 	{ name => 'a setting of a role', change => ['ALTER ROLE reader SET work_mem = 8192'], after => 'kept' },
 	{ name => 'a changed role', change => ['ALTER ROLE idle CREATEDB'], same => 1, others => 'outdated' },
 	{ name => 'a dropped role', setup => ['CREATE ROLE role_{n}'], change => ['DROP ROLE role_{n}'], same => 1, others => 'outdated' },

@@ -1,6 +1,6 @@
 //! What the running transactions of a primary have changed, as far as its WAL was replayed: a table for any number of changes of any
-//! transaction, behind the lines of `recent_changes`. State of the one process that replays; no lock.
-//! Fixed memory: nothing here allocates or panics, since an error of that process would stop the standby.
+//! transaction. State of the one process that replays; no lock. Fixed memory: nothing here allocates or panics, since an error of that
+//! process would stop the standby.
 
 use crate::versions::slots::{SlotId, scatter};
 
@@ -9,30 +9,22 @@ use crate::versions::slots::{SlotId, scatter};
 #[repr(transparent)]
 pub struct Change(pub u32);
 
-/// How a catalog was changed.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum CatalogChange {
-    /// A row was overwritten where it stands.
-    InPlace,
-    /// A row was added.
-    Inserted,
-    /// A row was updated or deleted.
-    Changed,
-}
-
 /// What a [`Change`] says.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ChangeKind {
     /// What a version slot stands for has changed.
     Slot(SlotId),
-    /// The catalog with this OID has changed. Catalogs have OIDs below 16384.
-    Catalog(u16, CatalogChange),
+    /// Rows of the catalog with this OID were added, updated or deleted. Catalogs have OIDs below 16384.
+    Catalog(u16),
+    /// A row of the catalog with this OID was overwritten where it stands.
+    CatalogInPlace(u16),
 }
 
 impl Change {
     /// Set in changes of catalogs. Slots have far smaller numbers.
     const CATALOG: u32 = 1 << 31;
-    const HOW: u32 = u16::BITS;
+    /// Set in those that overwrite a row.
+    const IN_PLACE: u32 = 1 << 30;
 
     /// A change of what a slot stands for.
     #[must_use]
@@ -42,22 +34,26 @@ impl Change {
 
     /// A change of a catalog.
     #[must_use]
-    pub const fn catalog(oid: u16, how: CatalogChange) -> Self {
-        Self(Self::CATALOG | (how as u32) << Self::HOW | oid as u32)
+    pub const fn catalog(oid: u16) -> Self {
+        Self(Self::CATALOG | oid as u32)
+    }
+
+    /// A change of a catalog's row where it stands.
+    #[must_use]
+    pub const fn catalog_in_place(oid: u16) -> Self {
+        Self(Self::CATALOG | Self::IN_PLACE | oid as u32)
     }
 
     /// What was changed.
     #[must_use]
     pub const fn kind(self) -> ChangeKind {
         if self.0 & Self::CATALOG == 0 {
-            return ChangeKind::Slot(SlotId(self.0));
+            ChangeKind::Slot(SlotId(self.0))
+        } else if self.0 & Self::IN_PLACE == 0 {
+            ChangeKind::Catalog(self.0 as u16)
+        } else {
+            ChangeKind::CatalogInPlace(self.0 as u16)
         }
-        let how = match (self.0 & !Self::CATALOG) >> Self::HOW {
-            0 => CatalogChange::InPlace,
-            1 => CatalogChange::Inserted,
-            _ => CatalogChange::Changed,
-        };
-        ChangeKind::Catalog(self.0 as u16, how)
     }
 }
 

@@ -18,15 +18,12 @@ pub enum ReplayFault {
     UnknownRecord = 2,
     /// The primary has begun to write less to its WAL than a standby needs.
     WalLevel = 3,
-    /// The server has ended another number of transactions than records told of.
-    MissedTransactions = 4,
     /// Our own code has failed.
-    Failure = 5,
+    Failure = 4,
 }
 
 impl ReplayFault {
-    const ALL: [Self; 5] =
-        [Self::CustomResourceManager, Self::UnknownRecord, Self::WalLevel, Self::MissedTransactions, Self::Failure];
+    const ALL: [Self; 4] = [Self::CustomResourceManager, Self::UnknownRecord, Self::WalLevel, Self::Failure];
 
     /// A name for views.
     #[must_use]
@@ -35,7 +32,6 @@ impl ReplayFault {
             Self::CustomResourceManager => "custom_resource_manager",
             Self::UnknownRecord => "unknown_record",
             Self::WalLevel => "wal_level",
-            Self::MissedTransactions => "missed_transactions",
             Self::Failure => "internal_failure",
         }
     }
@@ -47,7 +43,6 @@ impl ReplayFault {
             Self::CustomResourceManager => "Replay has met a record of an extension's resource manager.",
             Self::UnknownRecord => "Replay has met a record of an unknown kind.",
             Self::WalLevel => "The primary has set wal_level to minimal.",
-            Self::MissedTransactions => "Replay has ended transactions that no record told of.",
             Self::Failure => "Reading a record has failed.",
         }
     }

@@ -10,10 +10,8 @@
 //! | `snapshot` | which of these a snapshot sees |
 //! | `xid_window` | a set of transaction ids in three words |
 //! | `asked_xids` | which transactions run, remembered for one publication |
-//! | `changed_relations` | which relations a transaction has changed itself |
 
 mod asked_xids;
-mod changed_relations;
 pub(crate) mod definers;
 pub mod slot;
 pub mod slots;
@@ -21,7 +19,6 @@ pub mod snapshot;
 pub mod xid_window;
 
 pub use asked_xids::AskedXids;
-pub use changed_relations::ChangedRelations;
 pub use definers::Definers;
 pub use slot::Slot;
 pub use slots::{SlotId, Versions};

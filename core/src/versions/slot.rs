@@ -224,13 +224,6 @@ impl Slot {
         self.replace_publisher(self.begin(), xid, now);
     }
 
-    /// The same, unless another process writes at this moment: then it returns false, and nothing was published.
-    #[inline(always)]
-    #[must_use]
-    pub fn try_publish_replayed(&self, xid: u64, now: i64) -> bool {
-        self.try_begin().inspect(|sequence| self.replace_publisher(*sequence, xid, now)).is_some()
-    }
-
     /// The rest of publishing from the process that replays, after the sequence word has become odd.
     #[inline(always)]
     fn replace_publisher(&self, sequence: u64, xid: u64, now: i64) {
@@ -374,19 +367,5 @@ mod tests {
         let sequence = slot.begin();
         slot.replace_or_add(sequence, 110, OLDEST, 70);
         assert_eq!(slot.read(), SlotState { version: 5, last_change: 70, ..state([7, 105, 110]) });
-    }
-
-    #[test]
-    fn the_process_that_replays_does_not_wait_unless_it_wants() {
-        let slot = Slot::from(SlotState { version: 4, ..SlotState::default() });
-        assert!(slot.try_publish_replayed(7, 70));
-        let published = SlotState { version: 5, pending: [7, 0, 0], last_change: 70, ..SlotState::default() };
-        assert_eq!(slot.read(), published);
-        let before = slot.begin();
-        assert!(!slot.try_publish_replayed(8, 80), "another process writes");
-        slot.sequence.store(before, Release);
-        assert_eq!(slot.read(), published, "nothing was published");
-        slot.publish_replayed(8, 80);
-        assert_eq!(slot.read(), SlotState { version: 6, pending: [8, 0, 0], last_change: 80, ..published });
     }
 }

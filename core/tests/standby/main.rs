@@ -172,8 +172,8 @@ fn overflow() -> Case {
 
 /// Subtransactions that run on when the table is full, and fill it again.
 fn overflow_twice() -> Case {
-    let mut wal: Vec<Record> = (4..=10).map(heap).collect();
-    wal.push(commit(3, &[4, 5, 6, 7, 8, 9, 10]));
+    let mut wal: Vec<Record> = (4..=8).map(heap).collect();
+    wal.push(commit(3, &[4, 5, 6, 7, 8]));
     case("overflow twice", &wal, &[TWICE, NEW])
 }
 

@@ -1,19 +1,16 @@
 //! What the process that replays does, step by step. Readers cannot influence it, except that they may hold it up by their locks: so the
 //! steps are known before, and the state of the server is that of the last step.
 
-use crate::slots::{CATALOGS, DDL, FILE, FILES, OID, beginning_anew, ids};
+use crate::slots::{CATALOGS, DDL, FILE, OID, beginning_anew, ids};
 use crate::wal::{Case, Messages, Record, Rules};
-use arrow_cache_core::RelationFile;
-use arrow_cache_core::replay::changes::{CatalogChange, Change, ChangeKind};
-use arrow_cache_core::replay::notes::ReplayNotes;
-use arrow_cache_core::versions::slots::SlotId;
+use arrow_cache_core::replay::changes::{Change, ChangeKind, ChangeTable};
 use std::collections::BTreeSet;
 
 /// A relation's definition by number, and its file.
 pub type Definition = (u8, usize);
 
 /// What is noted of a change of a definition.
-const PG_CLASS: Change = Change::catalog(1259, CatalogChange::Changed);
+const PG_CLASS: Change = Change::catalog(1259);
 
 /// What the server knows. Sets of transactions are words.
 #[derive(Clone, Copy, Default, Debug)]
@@ -88,11 +85,11 @@ impl Program {
     }
 }
 
-/// The steps for one line of hot files, one line of one other change, and a table of `N` more.
+/// The steps with a table of `N` changes.
 pub fn program<const N: usize>(case: &Case, rules: &Rules) -> Program {
     let server = Server { next: 3, xmax: 3, ..Server::default() };
     let mut replay = Replay::<N> {
-        table: ReplayNotes::new(),
+        table: ChangeTable::new(),
         ids: ids().map(Change::slot),
         rules: *rules,
         server,
@@ -112,7 +109,7 @@ pub fn program<const N: usize>(case: &Case, rules: &Rules) -> Program {
 }
 
 struct Replay<const N: usize> {
-    table: ReplayNotes<1, 1, N>,
+    table: ChangeTable<N>,
     ids: [Change; 6],
     rules: Rules,
     server: Server,
@@ -144,7 +141,7 @@ impl<const N: usize> Replay<N> {
                 if matches!(record, Record::Frozen { .. }) {
                     self.program.frozen[file] |= 1 << xid;
                 }
-                self.note_rows(xid, file);
+                self.note(xid, self.ids[FILE[file]]);
             }
             Record::Catalog { xid } => {
                 self.meet(xid);
@@ -198,15 +195,6 @@ impl<const N: usize> Replay<N> {
         if self.watches && self.table.note(xid, change).is_err() {
             self.forget_all();
             self.table.note(xid, change).expect("an empty table has room");
-        }
-    }
-
-    /// The first row of a file makes it hot, so the next ones are noted in the other way.
-    fn note_rows(&mut self, xid: u32, file: usize) {
-        let (Change(slot), name) = (self.ids[FILE[file]], RelationFile::new(5, FILES[file]));
-        if self.watches && !self.table.note_hot(xid, name) && self.table.note_rows(xid, name, SlotId(slot)).is_err() {
-            self.forget_all();
-            self.table.note_rows(xid, name, SlotId(slot)).expect("an empty table has room");
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU64;
 const DATABASE: u32 = 5;
 const RELATION: u32 = 16_400;
 /// Numbers of files.
-pub const FILES: [u32; 2] = [16_400 + 7, 16_400 + 9];
+const FILES: [u32; 2] = [16_400 + 7, 16_400 + 9];
 
 /// Places of the slots in [`Slots`].
 pub const OID: usize = 0;

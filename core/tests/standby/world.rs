@@ -77,7 +77,7 @@ impl Hasher for Mixer {
 
 /// Tries every order, until a violation is found.
 pub fn explore(case: &Case, rules: &Rules) -> Outcome {
-    let program = program::<{ NOTES - 1 }>(case, rules);
+    let program = program::<NOTES>(case, rules);
     let mut outcome = Outcome { overflows: program.overflows, ..Outcome::default() };
     let readers = case.readers.iter().map(|kind| Reader::new(*kind, &program)).collect();
     let mut seen: HashSet<World, BuildHasherDefault<Mixer>> = HashSet::default();

@@ -24,8 +24,6 @@ const CATALOGS: &[(Cache::Type, u16)] = &[
     (Cache::PARAMETERACLNAME, 6243),
     (Cache::PARAMETERACLOID, 6243),
     (Cache::PARTRELID, 3350),
-    (Cache::PROCNAMEARGSNSP, 1255),
-    (Cache::PROCOID, 1255),
     (Cache::PUBLICATIONNAME, 6104),
     (Cache::PUBLICATIONNAMESPACE, 6237),
     (Cache::PUBLICATIONNAMESPACEMAP, 6237),

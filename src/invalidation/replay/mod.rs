@@ -4,84 +4,94 @@
 //! startup process stops the standby. Its memory is fixed. What it does not understand switches the cache off on this server, before the
 //! record is replayed ([`ReplayFault`]).
 //!
-//! `publisher` keeps what running transactions have changed and publishes it, `quick` is the way of most records. `catalog_caches` says
-//! which catalog a message of the server is about, `definitions` what a commit has redefined, `rows` which files of relations a record
-//! changes.
+//! `publisher` keeps what running transactions have changed and publishes it. `catalog_caches` says which catalog a message of the server
+//! is about, `definitions` what a commit has redefined, `rows` whose rows a record changes.
 
 mod catalog_caches;
 mod definitions;
 mod publisher;
-mod quick;
 mod rows;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow_cache_core::ReplayFault;
 use pgrx::pg_sys;
+use pgrx::pg_sys::HotStandbyState::STANDBY_SNAPSHOT_PENDING;
 use pgrx::pg_sys::RmgrIds;
 
-use crate::pg::backend;
 use crate::pg::wal_record::WalRecord;
 use crate::shmem;
-use publisher::{Due, begin_anew, may_be_read, publisher, surely, switch_off};
-pub use quick::{before_rows, end_quickly, has_ended, note_heap, note_heap2};
+pub use publisher::Due;
+use publisher::{begin_anew, publisher};
 
-/// To be called before a record of another resource manager is replayed.
+/// Are there sessions that read, or will there be without another restart? What was replayed before is protected by the floor of the
+/// versions: nothing is stored until all transactions of then are over.
+fn may_be_read() -> bool {
+    // SAFETY: a plain global of the startup process.
+    unsafe { pg_sys::standbyState >= STANDBY_SNAPSHOT_PENDING }
+}
+
+/// Runs what must not fail. If it does, the cache is switched off.
+fn surely<R: Default>(work: impl FnOnce() -> R) -> R {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        switch_off(ReplayFault::Failure);
+        R::default()
+    })
+}
+
+/// Switches the cache off on this server, until it is restarted.
+#[cold]
+#[inline(never)]
+fn switch_off(fault: ReplayFault) {
+    if let Some(store) = shmem::store_without_area() {
+        store.replay().switch_off(fault);
+    }
+}
+
+/// To be called before a record is replayed. Returns what is left to do then.
 ///
 /// # Safety
 /// Called by the startup process, with a record that it is about to replay.
-pub unsafe fn before(record: WalRecord<'_>) -> Due {
+pub unsafe fn before(record: WalRecord<'_>) -> Option<Due> {
     if !may_be_read() {
-        return Due::default();
+        return None;
     }
     // SAFETY: no other reference is alive, since this is not called while it runs.
     let publisher = unsafe { publisher() };
-    if publisher.store.is_none() {
-        publisher.store = shmem::store_without_area();
-    }
     surely(|| match record.manager() {
+        RmgrIds::RM_HEAP_ID | RmgrIds::RM_HEAP2_ID => {
+            if let Some(changed) = rows::changed(record) {
+                publisher.note(record.transaction(), &changed);
+            }
+            None
+        }
         RmgrIds::RM_XACT_ID => publisher.transaction(record),
         RmgrIds::RM_STANDBY_ID => {
             if let Some(oldest) = record.oldest_running() {
-                publisher.changes.forget_older(oldest);
+                publisher.forget_older(oldest);
             }
-            Due::default()
+            None
         }
         RmgrIds::RM_XLOG_ID => {
             if record.wal_level().is_some_and(|level| level < pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32) {
                 switch_off(ReplayFault::WalLevel);
             }
-            Due::default()
-        }
-        RmgrIds::RM_DBASE_ID => {
-            if let Some(database) = record.named_database() {
-                forget_database(database);
-            }
-            Due::default()
+            None
         }
         _ => {
             switch_off(ReplayFault::CustomResourceManager);
-            Due::default()
+            None
         }
     })
 }
 
-/// To be called when the record has been replayed, with what `before` has returned for it.
+/// To be called when a record has been replayed for which `before` has left something to do.
 ///
 /// # Safety
-/// As for `before`.
-pub unsafe fn after(due: Due) {
-    if !may_be_read() {
-        return;
-    }
+/// As for `before`, with the same record.
+pub unsafe fn after(record: WalRecord<'_>, due: &Due) {
     // SAFETY: as in `before`.
-    let publisher = unsafe { publisher() };
-    publisher.count_ended(due.ends);
-    if let (Some(time), Some(store)) = (due.redefined, &publisher.store) {
-        surely(|| {
-            let (versions, definers) = (store.versions(), store.definers());
-            publisher.redefined.all().for_each(|slot| versions.slot(slot).bump(time));
-            publisher.redefined.all().for_each(|slot| definers.leave(slot));
-        });
-    }
+    surely(|| unsafe { publisher() }.finish(record, due));
 }
 
 /// To be called when recovery ends, before transactions can be made here. Prepared transactions will be committed by sessions that do not
@@ -94,15 +104,5 @@ pub fn recovery_ends() {
             }
             begin_anew();
         });
-    }
-}
-
-/// Outdates everything that rests on a database, whose OID may come again.
-fn forget_database(database: u32) {
-    if let Some(store) = shmem::store_without_area() {
-        let (versions, now) = (store.versions(), backend::now());
-        for slot in [versions.catalogs(database), versions.ddl(database), versions.wildcard(database)] {
-            versions.slot(slot).bump(now);
-        }
     }
 }

@@ -2,6 +2,8 @@
 
 use pgrx::pg_sys;
 
+use crate::pg::error_passing::keeping;
+
 unsafe extern "C-unwind" {
     /// executor/executor.h
     #[cfg(not(feature = "pg18"))]
@@ -105,14 +107,6 @@ pub unsafe fn executor_run(
 /// `query_desc` must be a started query.
 pub unsafe fn standard_executor_run(query_desc: *mut pg_sys::QueryDesc) {
     let forward = pg_sys::ScanDirection::ForwardScanDirection;
-    #[cfg(not(feature = "pg18"))]
-    // SAFETY: a started query.
-    unsafe {
-        kept!(standard_ExecutorRun(query_desc, forward, 0, true));
-    }
-    #[cfg(feature = "pg18")]
-    // SAFETY: a started query.
-    unsafe {
-        kept!(standard_ExecutorRun(query_desc, forward, 0));
-    }
+    // SAFETY: a started query; the closure has no destructors.
+    unsafe { keeping(|| call_executor_run(standard_ExecutorRun, query_desc, forward, 0, true)) };
 }

@@ -87,6 +87,7 @@ SELECT count(*) AS stored FROM arrow_cache.entries WHERE query LIKE '%between%';
 \set SHOW_CONTEXT never
 CREATE FUNCTION fails() RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM v FROM inner_t; RETURN 1 / 0; END $$;
 CREATE FUNCTION catches() RETURNS text LANGUAGE plpgsql AS $$ BEGIN PERFORM fails(); RETURN 'no'; EXCEPTION WHEN division_by_zero THEN RETURN 'caught'; END $$;
+SELECT v FROM inner_t WHERE id = 1;
 SELECT fails();
 SELECT v FROM inner_t WHERE id = 1;
 :status

@@ -38,8 +38,8 @@ SELECT privilege_type FROM pg_namespace, aclexplode(nspacl) WHERE nspname = 'arr
 -- Each function, called by a role that owns nothing and may read nothing, while another role has results.
 CREATE TABLE secret (id int, hidden text);
 INSERT INTO secret VALUES (1, 'private');
-SELECT hidden FROM secret;
 CREATE ROLE regress_cache_nobody;
+SELECT hidden FROM secret;
 CREATE TEMPORARY TABLE calls (function text, call text);
 INSERT INTO calls VALUES
     ('"check"()', 'check()'), ('flush()', 'flush()'), ('invalidate(regclass)', $$invalidate('secret')$$), ('reset_stats()', 'reset_stats()'),
