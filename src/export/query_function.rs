@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::ExportOptions;
+use pgrx::pg_sys;
 
 use super::arguments::{self, Argument};
 use super::decision::decide;

@@ -4,7 +4,6 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::{Hash128, Reason};
-use pgrx::pg_sys;
 
 use crate::error::CacheError;
 use crate::export::{self, Pace};
