@@ -168,7 +168,6 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     let recipe = Recipe {
         part,
         leaves,
-        tells: !known.runs_once && !shows_single_run(call),
         conditions,
         relations,
         made,
@@ -235,11 +234,6 @@ fn is_wanted(call: &Call<'_>) -> bool {
         && (!own_writes::has_transaction_id() || is_kept(call))
         && (call.is_of_client() || (session::at_top_level() && is_wrapped()) || session::planning_export())
         && StatementTerms::of(call.own_text()).is_ok_and(|terms| terms.fragments)
-}
-
-/// Returns true if EXPLAIN shows what comes of a statement that is run once.
-fn shows_single_run(call: &Call<'_>) -> bool {
-    session::explaining() && call.is_of_message()
 }
 
 /// Returns true if the plan that is made is kept.

@@ -8,7 +8,7 @@ use pgrx::{PgMemoryContexts, pg_sys};
 
 use crate::error::CacheError;
 use crate::export::{self, Pace};
-use crate::lookup::{self, Effort, Question};
+use crate::lookup::{self, Question};
 use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::signature::Signature;
@@ -110,7 +110,7 @@ fn token_of(
     // SAFETY: the active snapshot and the parameters live as long as this call.
     let (snapshot, parameters) =
         unsafe { (kept!(pg_sys::GetActiveSnapshot()).as_ref(), Tree::enter(parameters.as_ptr())) };
-    let question = Question { params: parameters, effort: Effort::Read, ..Question::only_asked(plan, text, snapshot) };
+    let question = Question { params: parameters, ..Question::only_asked(plan, text, snapshot) };
     lookup::change_token(store, &question, definitions)
 }
 

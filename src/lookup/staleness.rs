@@ -47,7 +47,7 @@ pub fn bound_of(store: &SharedStore, question: &Question<'_>, statement: &Statem
     let rests_on_promises = || foreign::check_settled(store, question.plan) != Ok(false);
     let is_exact = is_cursor
         || is_guarded
-        || statement.has_bounds
+        || !statement.cuts.is_none()
         || traits.calls_declared()
         || traits.trusts
         || rests_on_promises();

@@ -30,21 +30,6 @@ pub fn has(role: pg_sys::Oid, relation: pg_sys::Oid, privilege: u32) -> bool {
     }
 }
 
-/// May the present user read all columns of all rows of the relation?
-pub fn may_read_all_rows(relation: pg_sys::Oid) -> bool {
-    /// `RLS_ENABLED` (utils/rls.h)
-    const ENABLED: i32 = 2;
-    let mut missing = false;
-    // SAFETY: catalog searches by OID; `missing` tells of a relation that is gone, and nothing is raised about row security.
-    unsafe {
-        let mode = pg_sys::ACL_SELECT as pg_sys::AclMode;
-        let rights = kept!(pg_sys::pg_class_aclcheck_ext(relation, current_role(), mode, &raw mut missing));
-        !missing
-            && rights == pg_sys::AclResult::ACLCHECK_OK
-            && kept!(pg_sys::check_enable_rls(relation, pg_sys::InvalidOid, true)) != ENABLED
-    }
-}
-
 /// May the role change rows of the relation in some way, or does it own the relation?
 pub fn may_change(role: pg_sys::Oid, relation: pg_sys::Oid) -> bool {
     // SAFETY: a search of memberships.
