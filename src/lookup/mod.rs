@@ -14,7 +14,7 @@
 //!
 //! Whether an answer may be given or stored is asked of `rules`, by all ways to an answer.
 //!
-//! `row_bounds` finds out between which rows a time lies that no index knows, for the key.
+//! `gaps` finds out between which rows a time lies, for an answer that is about to be stored.
 //!
 //! `single_flight` lets one of those who miss the same answer compute it, while the others wait (`held_claims`, `waited`).
 //!
@@ -24,7 +24,7 @@
 //! `execute_rights` knows whether some role may not execute a built-in function.
 //!
 //! State of this backend only (`execute_rights`, `forms`, `held_claims`, `kept_templates`, `price`, `quick_statements`,
-//! `row_bounds`, `single_flight`, `waited`); what is shared is read through `shmem`.
+//! `single_flight`, `waited`); what is shared is read through `shmem`.
 
 pub mod admission;
 mod call;

@@ -9,6 +9,7 @@ use pgrx::pg_sys::{self, Datum, Oid, RTEKind};
 
 use super::compat::{lock_at_once, order_clause, start_unshown};
 use super::error_passing::keeping;
+use super::index_list::indexes_of;
 use super::server;
 use super::tree::{Tree, children};
 use super::tree_making::{alias, list_of, new_node};
@@ -51,8 +52,8 @@ pub struct Planned {
 }
 
 /// Plans the search for the value next to a time, in the current memory context. `conditions` name the table as the
-/// first relation, and restrict what is searched. `None` if the table cannot be locked at once, or a foreign one would be
-/// read.
+/// first relation, and restrict what is searched. `None` if the table or an index cannot be locked at once, or
+/// a foreign table would be read.
 ///
 /// # Safety
 /// A time of the type of the column, valid conditions, and null or valid parameters.
@@ -66,7 +67,9 @@ pub unsafe fn plan(
     // SAFETY: the caller's promise. A query like those of the parser.
     let plan = unsafe {
         let table = column.table;
-        if !keeping(|| lock_at_once(table)) {
+        let can_lock = |relation: Oid| keeping(|| lock_at_once(relation));
+        // Planning opens all indexes. A plan that is kept does not wait for those that it does not scan.
+        if !can_lock(table) || !indexes_of(table).into_iter().all(can_lock) {
             return None;
         }
         let query = query(column, time, side, conditions);
@@ -154,7 +157,9 @@ impl Planned {
                 let found = !slot.is_null() && (*slot).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 == 0;
                 let mut value = Datum::null();
                 if found {
-                    direct!(pg_sys::slot_getsomeattrs_int(slot, 1));
+                    if (*slot).tts_nvalid < 1 {
+                        direct!(pg_sys::slot_getsomeattrs_int(slot, 1));
+                    }
                     value = *(*slot).tts_values;
                 }
                 pg_sys::MemoryContextSwitchTo(caller);

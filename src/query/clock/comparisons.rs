@@ -3,8 +3,7 @@
 
 use pgrx::pg_sys::{self, DATEOID, Datum, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
 
-use super::gaps::rank;
-use super::split::Split;
+use super::cuts::rank;
 use crate::pg::neighbour_search::TimeColumn;
 use crate::pg::session_zone;
 
@@ -85,19 +84,18 @@ pub(super) fn listed(operator: pg_sys::Oid) -> Option<&'static Listed> {
     OPERATORS.iter().find(|(number, ..)| *number == operator.to_u32())
 }
 
-/// What a comparison splits, with the operators by which its values are sought.
-pub(super) fn time_column(split: &Split) -> Option<TimeColumn> {
+/// A column, with the operators by which its values are sought.
+pub(super) fn time_column(table: Oid, number: i16, type_oid: Oid) -> Option<TimeColumn> {
     /// `=` of two values of a type, and the length of its values.
     const EQUALITIES: [(Oid, u32, i32); 3] = [(DATEOID, 1093, 4), (TIMESTAMPOID, 2060, 8), (TIMESTAMPTZOID, 1320, 8)];
-    let type_oid = split.type_oid;
     let (_, equal, length) = *EQUALITIES.iter().find(|(listed, ..)| *listed == type_oid)?;
     let operator = |wanted: Operator| {
         let is_it = |found: &&Listed| found.2 == type_oid && found.3 == type_oid && found.4 == wanted;
         OPERATORS.iter().find(is_it).map(|found| Oid::from(found.0))
     };
     Some(TimeColumn {
-        table: split.relation,
-        number: split.column,
+        table,
+        number,
         type_oid,
         length,
         less: operator(Less)?,

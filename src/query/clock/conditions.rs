@@ -4,10 +4,12 @@
 
 use pgrx::pg_sys::{self, RTEKind};
 
+use super::expression::type_of;
 use super::sides::Sides;
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, children, match_node};
 use crate::pg::tree_making::{list_of, replaced};
-use crate::query::failures::expression_may_fail;
+use crate::query::bytewise::equality_is_bytewise;
 
 /// Deepest nesting of AND.
 const DEEPEST: usize = 8;
@@ -51,20 +53,23 @@ fn each<'t>(query: Tree<'t, pg_sys::Query>, act: &mut dyn FnMut(Tree<'t, pg_sys:
     }
 }
 
-/// A condition that compares a column of the relation with a constant or a parameter by `=`, and cannot fail, as one on
+/// A condition that compares a column of the relation with a constant or a parameter by an `=` that cannot fail, as one on
 /// the first relation.
 fn equality(condition: Tree<'_, pg_sys::Node>, relation: i32) -> Option<*mut pg_sys::Node> {
     let call = condition.as_a::<pg_sys::OpExpr>()?;
     let (mut columns, mut values) = (0, 0);
     for side in children!(call.args as Node) {
         match_node! { side.without_relabelling();
-            Var(var) => columns += usize::from(var.varno == relation && var.varlevelsup == 0 && var.varattno > 0),
+            Var(var) => {
+                let is_own = var.varno == relation && var.varlevelsup == 0 && var.varattno > 0;
+                columns += usize::from(is_own && equality_is_bytewise(type_of(side), call.inputcollid));
+            },
             Const(_constant) => values += 1,
             Param(param) => values += usize::from(param.paramkind == pg_sys::ParamKind::PARAM_EXTERN),
             _ => {},
         }
     }
-    if (columns, values) != (1, 1) || !is_equality(call.opno) || expression_may_fail(condition.as_ptr()) {
+    if (columns, values) != (1, 1) || !is_equality(call.opno) {
         return None;
     }
     let first = |node: Tree<'_, pg_sys::Node>, _depth: u32| {
@@ -77,8 +82,8 @@ fn equality(condition: Tree<'_, pg_sys::Node>, relation: i32) -> Option<*mut pg_
     Some(unsafe { replaced(condition.as_ptr(), &mut { first }) })
 }
 
-/// Returns true if an index may search by the operator for one value.
+/// Returns true for an operator of the server's own by which an index is searched for one value.
 fn is_equality(operator: pg_sys::Oid) -> bool {
     // SAFETY: reads a catalog about an operator that the query uses.
-    unsafe { !kept!(pg_sys::get_mergejoin_opfamilies(operator)).is_null() }
+    operator.to_u32() < FIRST_UNPINNED_OID && unsafe { !kept!(pg_sys::get_mergejoin_opfamilies(operator)).is_null() }
 }

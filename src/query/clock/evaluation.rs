@@ -13,10 +13,9 @@ use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum, Oid};
 
 use super::carried::{ClockTrees, executable};
+use super::cuts::{Cuts, MOST};
 use super::expression::{closed, given, type_of};
-use super::gaps::Cuts;
 use super::leaf::{Leaf, Moment};
-use super::noted::MOST;
 use super::split::Split;
 use super::types::form_of;
 use crate::error::is_about_a_value;

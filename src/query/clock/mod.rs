@@ -9,7 +9,7 @@
 //! that may be *coarse*: `date_trunc`, a cast to date, a comparison, and so on. Whether it is, the values tell. Or the
 //! expression is compared with a column of a table: then its value is a *cut*, which is not in the key. What the
 //! comparison splits off stays the same as long as the cut lies between the same two values of the column, the *gap*. The
-//! gaps are stored with the answer (`gaps`).
+//! gaps are stored with the answer (`cuts`).
 //!
 //! A query's clock expressions are found when it is identified or checked (`expression`, `noted`). Its plan carries
 //! copies of them (`carried`), which the server's executor computes when the answer is looked up (`evaluation`).
@@ -17,6 +17,7 @@
 mod carried;
 mod comparisons;
 mod conditions;
+mod cuts;
 mod evaluation;
 mod expression;
 mod gaps;
@@ -28,9 +29,10 @@ mod split;
 mod types;
 
 pub use carried::ClockTrees;
+pub use cuts::Cuts;
 pub use evaluation::{Clock, Computed, Times, constant_now, times, with_values};
 pub use expression::closed;
-pub use gaps::{Cuts, Searched, gaps, too_dear};
+pub use gaps::{Searched, gaps, too_dear};
 pub use leaf::{asks_for_time, is_time};
 pub use noted::ClockExpressions;
 pub use origin::EXTREMES;

@@ -3,12 +3,10 @@
 use pgrx::pg_sys;
 
 use super::conditions;
+use super::cuts::MOST;
 use super::expression::{Closed, closed, closed_above};
 use super::split::{Comparison, Split};
 use crate::pg::tree::Tree;
-
-/// Most clock expressions of a query.
-pub const MOST: usize = 16;
 
 /// The clock expressions of a query, in the order in which a walk has left them. Plain data.
 #[derive(Clone, Copy, Debug)]

@@ -69,7 +69,7 @@ impl<'t> Comparison<'t> {
 }
 
 impl Split {
-    /// The cut (`gaps`) for a value that is not NULL, from which the column is away `by` an interval. `None` if there is
+    /// The cut for a value that is not NULL, from which the column is away `by` an interval. `None` if there is
     /// no telling.
     pub(super) fn cut(&self, value: (Oid, Datum), by: Option<&pg_sys::Interval>) -> Option<i64> {
         let (mut last, is_equal) = last_up_to(self.type_oid, value)?;
