@@ -38,7 +38,6 @@ static FRAGMENT_MIN_TIME_MS: GucSetting<f64> = GucSetting::<f64>::new(20.0);
 /// Per cent of `memory`. Keeps fragments, of which one statement may need hundreds, from evicting the answers.
 static FRAGMENT_MEMORY_PERCENT: GucSetting<i32> = GucSetting::<i32>::new(50);
 /// kB. Reading as much takes about a tenth of a second.
-static MAX_CLOCK_SCAN_KB: GucSetting<i32> = GucSetting::<i32>::new(128 * 1024);
 /// Milliseconds. How long a statement waits for another one that computes the same answer.
 static MAX_WAIT_MS: GucSetting<i32> = GucSetting::<i32>::new(1000);
 /// Milliseconds. 0: answers are exact.
@@ -139,16 +138,6 @@ fn define_admission() {
         1,
         i32::MAX,
         GucContext::Suset,
-        GucFlags::UNIT_KB,
-    );
-    GucRegistry::define_int_guc(
-        c"pg_arrow_cache.max_clock_scan",
-        c"Largest table that is read to find out between which rows a time lies that a query compares a column with.",
-        c"For columns that no index begins with. 0 means that no table is.",
-        &MAX_CLOCK_SCAN_KB,
-        0,
-        i32::MAX,
-        GucContext::Userset,
         GucFlags::UNIT_KB,
     );
     GucRegistry::define_int_guc(
@@ -341,11 +330,6 @@ pub fn max_entries() -> u32 {
 /// Largest result that is stored, in bytes.
 pub fn max_entry_bytes() -> usize {
     now(&MAX_ENTRY_SIZE_KB) as usize * 1024
-}
-
-/// Size of the largest table that is read to find canonical bounds, in blocks.
-pub fn max_clock_scan_blocks() -> u32 {
-    now(&MAX_CLOCK_SCAN_KB).unsigned_abs() / (pg_sys::BLCKSZ / 1024)
 }
 
 /// Oldest result this session accepts, in microseconds; `None` when there is no limit.

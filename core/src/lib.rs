@@ -3,7 +3,7 @@
 //! Nothing here knows PostgreSQL. There are three rooms, which import nothing of each other: [`cache`] (the cache in
 //! the block), [`formats`] (values as bytes) and [`sql_text`] (the texts of statements). Beside them stands
 //! [`result_digest`], which compares two results. Below them lie [`replay`] and [`versions`] (what answers rest on), [`hash`], [`reason`], [`room`], [`reserve`],
-//! [`KnownRelations`], [`nearest_values`], `shown`, `prefetch` and `atomics`.
+//! [`KnownRelations`], `shown`, `prefetch` and `atomics`.
 //!
 //! The server half lends the cache three things: the block ([`Layout`] says where its parts lie), a payload allocator inside it ([`Arena`])
 //! and the locks ([`Locks`]). The head of each module says who changes its state, and under which lock; the whole table:
@@ -33,7 +33,6 @@ mod known_relations;
 #[cfg(all(test, modelled))]
 #[path = "../loom/src/models.rs"]
 mod models;
-pub mod nearest_values;
 mod prefetch;
 pub mod reason;
 pub mod replay;
@@ -60,7 +59,6 @@ pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresenta
 pub use formats::undeliverable::{Unrepresentable, Why};
 pub use hash::{Hash128, HashBuffer, StreamHasher};
 pub use known_relations::KnownRelations;
-pub use nearest_values::Nearest;
 pub use reason::{Reason, Share};
 pub use replay::{Change, ChangeKind, Full, ReplayFault, ReplayState, ReplayedChanges};
 pub use result_digest::Digest;

@@ -222,7 +222,7 @@ impl ResultFill {
             role: started.role.to_u32(),
             text: &miss.text,
             dependencies,
-            descriptor: &column::describe(&miss.columns),
+            descriptor: &[column::describe(&miss.columns), miss.gaps.clone()].concat(),
             facts: miss.statement.as_ref().map_or(FactsHash::NONE, |missed| missed.facts).0,
             plan_cost: miss.plan_cost,
             rows: self.rows,

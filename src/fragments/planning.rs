@@ -156,16 +156,7 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     // SAFETY: a valid query, which planning is about to change.
     let own_question = || unsafe { copy(whole.query().as_ptr()) };
     let question = if stored.iter().any(Option::is_some) { own_question() } else { std::ptr::null_mut() };
-    let recipe = Recipe {
-        part,
-        leaves,
-        tells: !known.runs_once && !shows_single_run(call),
-        relations,
-        made,
-        question,
-        options: whole.options(),
-    }
-    .to_list();
+    let recipe = Recipe { part, leaves, relations, made, question, options: whole.options() }.to_list();
     let outer = path::begin(recipe, cost);
     Some(Combination { query: combined, recipe, passed, cost, outer })
 }
@@ -212,11 +203,6 @@ fn is_wanted(call: &Call<'_>) -> bool {
         && (!own_writes::has_transaction_id() || is_kept(call))
         && (call.is_of_client() || (session::at_top_level() && is_wrapped()) || session::planning_export())
         && StatementTerms::of(call.own_text()).is_ok_and(|terms| terms.fragments)
-}
-
-/// Returns true if EXPLAIN shows what comes of a statement that is run once.
-fn shows_single_run(call: &Call<'_>) -> bool {
-    session::explaining() && call.is_of_message()
 }
 
 /// Returns true if the plan that is made is kept.

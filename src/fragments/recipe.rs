@@ -13,7 +13,6 @@ use crate::pg::row_type::RowType;
 use crate::pg::tree_making::{list_of, list_of_numbers, list_of_oids};
 use crate::query::decomposition::Part;
 use crate::query::hashes::SettingsHash;
-use crate::query::scan_of_parts::TABLES;
 use crate::query::{Under, Versions};
 
 /// The part of one leaf.
@@ -31,8 +30,6 @@ pub struct Recipe {
     pub part: Part,
     /// The leaves.
     pub leaves: Vec<LeafPart>,
-    /// These are the leaves for all values that are not constants in the query, and the plan tells so.
-    pub tells: bool,
     /// The relations that the parts read: a list of OIDs.
     pub relations: *mut pg_sys::List,
     /// Under what the plan was made.
@@ -51,6 +48,7 @@ pub fn columns_of(part: &Part) -> Option<Vec<Column>> {
 }
 
 /// Places in the list.
+const LEAVES: usize = 0;
 const QUERY: usize = 1;
 const PLANS: usize = 2;
 const RELATIONS: usize = 3;
@@ -77,8 +75,7 @@ impl Recipe {
 
     /// The recipe as a list of nodes, in the current memory context.
     pub fn to_list(&self) -> *mut pg_sys::List {
-        let table = if self.tells { self.part.relation } else { pg_sys::InvalidOid };
-        let tables = list_of_oids([table].into_iter().chain(self.leaves.iter().map(|leaf| leaf.relation)));
+        let leaves = list_of_oids(self.leaves.iter().map(|leaf| leaf.relation));
         let plans = list_of(self.leaves.iter().map(|leaf| leaf.plan));
         let MadeUnder { versions: Versions { catalogs, ddl }, under: Under { settings: SettingsHash(settings), role } } =
             self.made;
@@ -87,7 +84,7 @@ impl Recipe {
         let short = oids.into_iter().chain([self.options]);
         let numbers = list_of_numbers(long.chain(short));
         let question = self.question.cast();
-        list_of([tables, self.part.query.cast(), plans, self.relations, numbers, question])
+        list_of([leaves, self.part.query.cast(), plans, self.relations, numbers, question])
     }
 
     /// The recipe that `to_list` has made a list of, or the server a copy of that.
@@ -103,9 +100,8 @@ impl Recipe {
             let long: Vec<u64> = long.chunks_exact(2).map(whole).collect();
             let &[role, relation, options] = short else { return None };
             let plans = nodes(list_at(PLANS)?);
-            let mut tables = oids(list_at(TABLES)?);
-            let tells = tables.next()? != pg_sys::InvalidOid;
-            let leaves = tables.zip(plans).map(|(relation, plan)| LeafPart { relation, plan }).collect();
+            let leaves =
+                oids(list_at(LEAVES)?).zip(plans).map(|(relation, plan)| LeafPart { relation, plan }).collect();
             Some(Self {
                 part: Part {
                     query: node_at(list, QUERY)?,
@@ -113,7 +109,6 @@ impl Recipe {
                     dimensions: Vec::new(),
                 },
                 leaves,
-                tells,
                 relations: list_at(RELATIONS)?,
                 made: MadeUnder {
                     versions: Versions { catalogs: long[0], ddl: long[1] },

@@ -7,7 +7,7 @@ use arrow_cache_core::{Hash128, Reason};
 
 use crate::error::CacheError;
 use crate::export::{self, Pace};
-use crate::lookup::{self, Effort, Question};
+use crate::lookup::{self, Question};
 use crate::pg::function_call::FunctionCall;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
@@ -44,6 +44,6 @@ fn token_of(store: &SharedStore, text: &CStr, arguments: &[export::Argument<'_>]
     // SAFETY: the active snapshot and the parameters live as long as this call.
     let (snapshot, parameters) =
         unsafe { (kept!(pg_sys::GetActiveSnapshot()).as_ref(), Tree::enter(parameters.as_ptr())) };
-    let question = Question { params: parameters, effort: Effort::Read, ..Question::only_asked(plan, text, snapshot) };
+    let question = Question { params: parameters, ..Question::only_asked(plan, text, snapshot) };
     lookup::change_token(store, &question, definitions)
 }

@@ -13,7 +13,7 @@ use crate::error::CacheError;
 use crate::export::{OwnQuery, Parameters};
 use crate::invalidation::own_writes;
 use crate::lookup::parts::may_have_parts;
-use crate::lookup::{self, Effort, Found, Lateness, Question, execute_rights};
+use crate::lookup::{self, Found, Lateness, Question, execute_rights};
 use crate::pg::function_call::FunctionCall;
 use crate::pg::privileges;
 use crate::pg::returned::{Set, Text};
@@ -127,7 +127,6 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
             return Err(Reason::Disabled.into());
         }
         let question = Question::only_asked(plan, text, kept!(pg_sys::GetActiveSnapshot()).as_ref());
-        let question = Question { effort: Effort::Pretend, ..question };
         let found = lookup::find(store, &question, Lateness::Refused)
             .map_err(|reason| Refusal { reason, offender: moving(reason, &question, &traits, ddl) });
         match found? {
@@ -212,8 +211,7 @@ fn moving(reason: Reason, question: &Question<'_>, traits: &QueryTraits, ddl: u6
         return None;
     }
     let plan = question.plan;
-    let unindexed =
-        unindexed_time::compared_column(plan, question.snapshot).map(|(relation, column)| compares(relation, column));
+    let unindexed = unindexed_time::compared_column(plan).map(|(relation, column)| compares(relation, column));
     let may_depend_on_time = || rights_at_start::may_depend_on_time(plan, traits, || execute_rights::may_lack(ddl));
     unindexed.or_else(|| may_depend_on_time().then(|| ASKS_FOR_OTHER_RIGHTS.to_vec()))
 }
@@ -231,7 +229,7 @@ fn compares(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
     let name = unsafe { kept!(pg_sys::get_attname(relation, column, true)) };
     // SAFETY: not null; a text that ends with NUL.
     let name = if name.is_null() { b"".as_slice() } else { unsafe { CStr::from_ptr(name) }.to_bytes() };
-    let advice = b" with the time itself, which is cached if a B-tree index of the table begins with that column, or if the table is not larger than max_clock_scan";
+    let advice = b" with the time itself, which is cached if a B-tree index of the table begins with that column";
     [b"compares ".to_vec(), name.to_vec(), b" of ".to_vec(), relation_name(relation), advice.to_vec()].concat()
 }
 

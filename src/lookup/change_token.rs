@@ -3,6 +3,7 @@
 
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 
+use super::gaps;
 use super::question::Question;
 use super::rules;
 use super::statement::{Statement, describe};
@@ -32,7 +33,7 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
     if relations::reads_trusted(question.plan) {
         return Err(Reason::ForeignTable);
     }
-    let Statement { cacheable, key, relations, snapshot, columns, .. } = describe(store, question)?;
+    let Statement { cacheable, key, relations, snapshot, columns, clock, cuts, .. } = describe(store, question)?;
     let Cacheable { traits, planned, .. } = cacheable;
     // The rows of an answer in the cache are printed when it is served, by the catalogs of that moment. Who keeps a token has the text: the
     // name of a relation, for a value of type regclass, which may have another name by now.
@@ -49,10 +50,12 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
     if !rules::are_settled() || planned.versions != parsed_under || rules::definitions(store) != parsed_under {
         return Err(Reason::DdlInProgress);
     }
+    let gaps = if cuts.is_none() { Vec::new() } else { gaps::find(question, &clock)? };
     let mut token = HashBuffer::new();
     token.u64(store.seed());
     token.part(b"change token");
     token.hash(key.0);
+    token.part(&gaps);
     // In other encodings of the client the same answer has other bytes.
     token.u32(encoding::of_client() as u32);
     for dependency in &dependencies {

@@ -14,7 +14,7 @@ use super::outcome::{Found, Guarantees, Miss, Missed};
 use super::question::Question;
 use super::rules::{self, Stored};
 use super::statement::{Statement, describe};
-use super::{admission, portal, quick_statements, staleness};
+use super::{admission, gaps, portal, quick_statements, staleness};
 use crate::arrow::column;
 use crate::invalidation::foreign;
 use crate::pg::tree::child;
@@ -52,8 +52,8 @@ pub fn find(store: &SharedStore, question: &Question<'_>, lateness: Lateness) ->
         Some(template) => Cow::Borrowed(template.descriptor()),
         None => Cow::Owned(column::describe(&statement.columns)),
     };
-    let Statement { key, text, snapshot, terms, .. } = &statement;
-    let stored = rules::find_entry(store, *key, (text, &descriptor), snapshot, *terms)?;
+    let Statement { key, text, snapshot, terms, cuts, .. } = &statement;
+    let stored = rules::find_entry(store, *key, (text, &descriptor, cuts), snapshot, *terms)?;
     // In this mode each execution fills anew, so that it does all that it would do without us.
     let fills_anew = settings::debug_serve_fills();
     let pin = match stored {
@@ -162,7 +162,7 @@ fn miss(
     stale: bool,
     stale_bound: Option<i64>,
 ) -> Result<Found, Reason> {
-    let Statement { cacheable, relations, snapshot, current, key, text, columns, terms, .. } = statement;
+    let Statement { cacheable, relations, snapshot, current, key, text, columns, terms, clock, cuts, .. } = statement;
     let Cacheable { traits, form, facts, planned, .. } = cacheable;
     let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
     foreign::check_settled(store, question.plan)?;
@@ -175,10 +175,17 @@ fn miss(
         Some(Reason::DdlInProgress)
     };
     let plan = question.plan;
+    let mut gaps = Vec::new();
+    if !cuts.is_none() && question.only_asked {
+        gaps::check(plan, &clock)?;
+    } else if !cuts.is_none() && refused.is_none() {
+        gaps = gaps::find(question, &clock)?;
+    }
     Ok(Found::Miss(Box::new(Miss {
         key,
         text,
         columns,
+        gaps,
         statement: Some(Missed {
             form,
             fingerprint: statement.fingerprint,
@@ -191,8 +198,8 @@ fn miss(
         guarantees: Guarantees {
             dependencies,
             started: statement.started,
-            // A canonical bound stands for many times, and another of them might have left out other relations.
-            may_be_unread: !(statement.has_bounds || traits.bodies.is_some() || traits.extras.has_relations()),
+            // Another cut in the same gap might have left out other relations.
+            may_be_unread: !(!cuts.is_none() || traits.bodies.is_some() || traits.extras.has_relations()),
             observes: traits.calls_declared(),
             known_good: backend::statement_start(),
             catalogs: current.catalogs,

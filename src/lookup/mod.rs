@@ -14,7 +14,7 @@
 //!
 //! Whether an answer may be given or stored is asked of `rules`, by all ways to an answer.
 //!
-//! `row_bounds` finds out between which rows a time lies that no index knows, for the key.
+//! `gaps` finds out between which rows a time lies, for an answer that is about to be stored.
 //!
 //! `single_flight` lets one of those who miss the same answer compute it, while the others wait (`held_claims`, `waited`).
 //!
@@ -24,7 +24,7 @@
 //! `execute_rights` knows whether some role may not execute a built-in function.
 //!
 //! State of this backend only (`execute_rights`, `forms`, `held_claims`, `kept_templates`, `price`, `quick_statements`,
-//! `row_bounds`, `single_flight`, `waited`); what is shared is read through `shmem`.
+//! `single_flight`, `waited`); what is shared is read through `shmem`.
 
 pub mod admission;
 mod call;
@@ -34,6 +34,7 @@ pub mod execute_rights;
 mod find;
 mod fingerprint;
 mod forms;
+mod gaps;
 mod held_claims;
 mod kept_templates;
 pub mod observation;
@@ -45,7 +46,6 @@ pub mod portal;
 mod price;
 mod question;
 pub mod quick_statements;
-mod row_bounds;
 mod rules;
 pub mod single_flight;
 pub mod staleness;
@@ -64,7 +64,6 @@ pub use outcome::{Found, Guarantees, Miss, Missed};
 pub use placeholder::{Pending, Placeholder, is_answered, pending, serve_pending, still_stands};
 pub use planning::{Planning, before_planning, concerns, may_be_kept};
 pub use question::Question;
-pub use row_bounds::Effort;
 pub use rules::{definitions as definition_versions, have_changed};
 pub use start::{Task, at_start, pass_at_once, scrolls, skip};
 pub use verdict::{Eligible, after_planning, leave_unchecked, refuse};

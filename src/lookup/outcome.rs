@@ -28,6 +28,8 @@ pub struct Miss {
     pub text: Rc<[u8]>,
     /// The columns of its answer.
     pub columns: Rc<[Column]>,
+    /// The gaps in which its cuts lie (`query::clock`).
+    pub gaps: Vec<u8>,
     /// The statement; `None` for a part of one: what becomes of that is not told as what became of the statement.
     pub statement: Option<Missed>,
     /// What its plan was estimated to cost.

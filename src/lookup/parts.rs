@@ -19,6 +19,7 @@ use crate::invalidation::own_writes;
 use crate::pg::compat::unchecked_plan;
 use crate::pg::tree::{Tree, child};
 use crate::pg::{allocator, backend, server};
+use crate::query::clock::Cuts;
 use crate::query::eligibility::{QueryTraits, check_query};
 use crate::query::hashes::EnvironmentHash;
 use crate::query::statement_terms::StatementTerms;
@@ -89,7 +90,7 @@ pub fn stored_part(
 ) -> Option<Pin> {
     let snapshot = rules::snapshot(store, snapshot).ok()?;
     let descriptor = column::describe(columns);
-    match rules::find_entry(store, *key, (text, &descriptor), &snapshot, StatementTerms::INSISTED) {
+    match rules::find_entry(store, *key, (text, &descriptor, &Cuts::NONE), &snapshot, StatementTerms::INSISTED) {
         Ok(Stored::Valid(pin)) => Some(pin),
         Ok(Stored::Outdated(pin)) => {
             store.unpin(pin);
@@ -176,6 +177,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
         key: *key,
         text: Rc::clone(text),
         columns: part.columns.into(),
+        gaps: Vec::new(),
         statement: None,
         plan_cost: child!(plan.planTree).map_or(0.0, |top| top.total_cost),
         guarantees: Guarantees {

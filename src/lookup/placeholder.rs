@@ -10,19 +10,18 @@
 use std::ffi::c_void;
 use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, Hash128, Pin, SnapshotView};
+use arrow_cache_core::{CacheKey, Pin};
 use pgrx::pg_sys;
 
 use super::call::Call;
 use super::outcome::note_hit;
-use super::row_bounds::{Effort, RowBounds};
 use super::rules::{self, Stored};
 use super::verdict::meaning;
 use super::{kept_templates, portal, price, quick_statements, single_flight, staleness};
 use crate::pg::memory_context::{copy_to_current, room_for};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
-use crate::query::clock::{Clock, ClockHash, ClockTrees, hash_values};
+use crate::query::clock::{Clock, Cuts};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FactsHash, FormId};
 use crate::query::identity::{self, Identified, Identity};
@@ -46,8 +45,8 @@ pub struct Pending<'m> {
     /// The normalized text.
     text: &'m [u8],
     terms: StatementTerms,
-    /// The clock expressions, and a hash of their values, if canonical bounds are among these: those of the snapshot of planning.
-    bounds: Option<(ClockTrees, Hash128)>,
+    /// The times that are not in the key. They stay the same until it starts, in the same message.
+    cuts: Cuts,
 }
 
 impl Pending<'_> {
@@ -92,8 +91,8 @@ pub fn make(
     if traits.calls_declared() || often_gives_way(call) {
         return None;
     }
-    let Sought { terms, text, trees, key, times, form } = Sought::of(store, call, identified)?;
-    let (facts, cost) = promising_answer(store, key, form, terms)?;
+    let Sought { terms, text, key, cuts, form } = Sought::of(store, call, identified)?;
+    let (facts, cost) = promising_answer(store, (key, &cuts), form, terms)?;
     let template = kept_templates::find(form, versions, facts)?;
     // What a portal then holds open, only starting its own plan can tell.
     if call.has_values() && template.open_relations().prunes_at_start {
@@ -103,8 +102,7 @@ pub fn make(
     rules::check_own_writes(template.relations()).ok()?;
     // SAFETY: the memory that is current while a query is planned is that of its message.
     let text = unsafe { copy_to_current(&text.bytes) }?;
-    let bounds = times.has_bounds.then_some((trees, times.hash));
-    let place = Pending { call: *call, form, versions, key, facts, text, terms, bounds }.in_current_memory()?;
+    let place = Pending { call: *call, form, versions, key, facts, text, terms, cuts }.in_current_memory()?;
     // The plan points into the template, which `kept_templates` keeps until a later statement is planned, when the plan is gone.
     let plan = template.placeholder(call.query(), place, cost)?;
     let indexes = if call.has_values() { template.open_relations().indexes } else { std::ptr::null_mut() };
@@ -118,16 +116,15 @@ pub fn is_answered(store: &SharedStore, call: &Call<'_>, traits: &QueryTraits) -
     }
     let identified = identity::of(call.query(), store.seed()).and_then(Identity::into_identified);
     let sought = identified.ok().and_then(|identified| Sought::of(store, call, meaning(identified, traits)));
-    sought.is_some_and(|Sought { key, terms, .. }| answer(store, key, terms).is_ok())
+    sought.is_some_and(|Sought { key, cuts, terms, .. }| answer(store, (key, &cuts), terms).is_ok())
 }
 
 /// The answer that a query asks for.
 struct Sought {
     terms: StatementTerms,
     text: HashedText,
-    trees: ClockTrees,
     key: CacheKey,
-    times: ClockHash,
+    cuts: Cuts,
     form: FormId,
 }
 
@@ -140,14 +137,9 @@ impl Sought {
         let environment = environment::hash(store.seed(), &[]).ok()?;
         let asked = Asked { tree, plan_made_otherwise: None, environment };
         // What the planner is given for a Bind is read at its Execute.
-        let trees = clock;
-        let planning = if trees.is_none() { None } else { rules::snapshot_of_planning(store) };
-        let bounds = planning.as_ref().map(|(data, view)| RowBounds::new(store, data, view, Effort::Look));
-        // The server has locked all relations that the query names.
-        let sight = bounds.as_ref().map(|bounds| bounds.sight(None));
-        let clock = Clock { trees, params: call.params(), one_message: !call.has_values(), sight };
+        let clock = Clock { trees: clock, params: call.params(), one_message: !call.has_values() };
         let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed()).ok()?;
-        Some(Self { terms, text, trees, key, times, form: form.id() })
+        Some(Self { terms, text, key, cuts: times.cuts, form: form.id() })
     }
 }
 
@@ -164,11 +156,11 @@ fn often_gives_way(call: &Call<'_>) -> bool {
 /// computes another one, that is waited for.
 fn promising_answer(
     store: &SharedStore,
-    key: CacheKey,
+    (key, cuts): (CacheKey, &Cuts),
     form: FormId,
     terms: StatementTerms,
 ) -> Option<(FactsHash, f64)> {
-    let promising = || answer(store, key, terms);
+    let promising = || answer(store, (key, cuts), terms);
     // Who may be given the outdated answer does not wait.
     let waits = || staleness::bound(terms).is_none() && single_flight::wait_before_planning(store, key, form);
     promising().or_else(|is_outdated| if is_outdated && waits() { promising() } else { Err(false) }).ok()
@@ -178,12 +170,16 @@ fn promising_answer(
 ///
 /// # Errors
 /// There is none; true if it is outdated.
-fn answer(store: &SharedStore, key: CacheKey, terms: StatementTerms) -> Result<(FactsHash, f64), bool> {
+fn answer(
+    store: &SharedStore,
+    (key, cuts): (CacheKey, &Cuts),
+    terms: StatementTerms,
+) -> Result<(FactsHash, f64), bool> {
     let pin = store.lookup(key).ok_or(false)?;
     let view = store.view(&pin);
     let computed = (FactsHash(view.facts()), view.plan_cost());
-    let is_promising = rules::is_promising(store, &pin, terms);
-    let is_outdated = !is_promising && !store.is_current(&pin);
+    let is_outdated = !store.is_current(&pin);
+    let is_promising = rules::is_promising(store, &pin, terms) && cuts.without_gaps(view.descriptor()).is_some();
     store.unpin(pin);
     if is_promising { Ok(computed) } else { Err(is_outdated) }
 }
@@ -260,11 +256,8 @@ fn serves(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> bool {
 fn valid_answer(store: &SharedStore, desc: QueryDesc<'_>, pending: &Pending<'_>, template: &Template) -> Option<Pin> {
     let snapshot = rules::snapshot(store, desc.snapshot_data()).ok()?;
     rules::check_own_writes(template.relations()).ok()?;
-    if !bounds_hold(store, desc, pending, template, &snapshot) {
-        return None;
-    }
-    let (text, descriptor) = (pending.text, template.descriptor());
-    let pin = match rules::find_entry(store, pending.key, (text, descriptor), &snapshot, pending.terms) {
+    let asked = (pending.text, template.descriptor(), &pending.cuts);
+    let pin = match rules::find_entry(store, pending.key, asked, &snapshot, pending.terms) {
         // Another answer may have taken the place of the one that the placeholder was made for.
         Ok(Stored::Valid(pin)) if store.view(&pin).facts() == pending.facts.0 => return Some(pin),
         Ok(Stored::Valid(pin) | Stored::Outdated(pin)) => pin,
@@ -272,20 +265,4 @@ fn valid_answer(store: &SharedStore, desc: QueryDesc<'_>, pending: &Pending<'_>,
     };
     store.unpin(pin);
     None
-}
-
-/// Are the canonical bounds under the snapshot of the query those that the placeholder was made for?
-fn bounds_hold(
-    store: &SharedStore,
-    desc: QueryDesc<'_>,
-    pending: &Pending<'_>,
-    template: &Template,
-    view: &SnapshotView<'_>,
-) -> bool {
-    let Some((trees, hash)) = pending.bounds else { return true };
-    let bounds = desc.snapshot_data().map(|data| RowBounds::new(store, data, view, Effort::Look));
-    let sight = bounds.as_ref().map(|bounds| bounds.sight(Some(template.relations())));
-    let call = &pending.call;
-    let clock = Clock { trees, params: call.params(), one_message: !call.has_values(), sight };
-    hash_values(&clock, store.seed()).is_ok_and(|times| times.hash == hash)
 }

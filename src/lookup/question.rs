@@ -8,7 +8,6 @@ use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
 use super::portal;
-use super::row_bounds::Effort;
 use crate::arrow::column::{self, Column, Records};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::row_type::RowType;
@@ -30,8 +29,6 @@ pub struct Question<'q> {
     pub other_text: Option<&'q CStr>,
     /// It will not be executed, so that it does not count as a run.
     pub only_asked: bool,
-    /// What may be done to find canonical bounds.
-    pub effort: Effort,
     /// Other statements may run between its start and its end, whatever its portal says.
     pub stays_open: bool,
     /// A client has started it: it is not looked up if such statements have always been too quick to be stored.
@@ -47,8 +44,6 @@ impl<'q> Question<'q> {
             // SAFETY: the parameters of a query are null or valid as long as it.
             params: unsafe { Tree::enter(desc.params()) },
             only_asked: session::explaining(),
-            // EXPLAIN may run it, but shows what there is.
-            effort: if session::explaining() { Effort::Look } else { Effort::Read },
             ..Self::of_plan(desc.plan(), desc.source(), desc.snapshot_data())
         }
     }
@@ -83,7 +78,6 @@ impl<'q> Question<'q> {
             own_text: unsafe { Text::of(source, location, length) },
             other_text: None,
             only_asked: true,
-            effort: Effort::Look,
             stays_open: false,
             started_by_client: false,
             planned_as: None,

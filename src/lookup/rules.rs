@@ -1,5 +1,5 @@
 //! The rules by which an answer may be given or stored (docs/architecture/exactness.md). All ways to an answer ask them
-//! here: whole answers, their placeholders, parts, bounds, exports, change tokens.
+//! here: whole answers, their placeholders, parts, exports, change tokens.
 //!
 //! | rule | asked by |
 //! |---|---|
@@ -24,6 +24,7 @@ pub use crate::invalidation::own_writes::check_own_writes;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 use crate::pg::{backend, compat};
+use crate::query::clock::Cuts;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Planned, Versions, trusted_extensions};
 pub use crate::serve::StartedUnder;
@@ -118,7 +119,7 @@ pub enum Stored {
     Nothing,
 }
 
-/// R3. The answer under a key for a statement with this text and these columns, as entries describe them. Entries that
+/// R3. The answer under a key for a statement with this text, these columns, as entries describe them, and these cuts. Entries that
 /// are of no use to anybody are retired.
 ///
 /// # Errors
@@ -128,14 +129,15 @@ pub enum Stored {
 pub fn find_entry(
     store: &SharedStore,
     key: CacheKey,
-    (text, descriptor): (&[u8], &[u8]),
+    (text, descriptor, cuts): (&[u8], &[u8], &Cuts),
     snapshot: &SnapshotView<'_>,
     terms: StatementTerms,
 ) -> Result<Stored, Reason> {
     let Some(pin) = store.lookup(key) else { return Ok(Stored::Nothing) };
     let view = store.view(&pin);
-    // Another plan may have had columns of other types: the planner drops branches by the values of parameters.
-    if view.descriptor() != descriptor {
+    // Another plan may have had columns of other types: the planner drops branches by the values of parameters. Behind the
+    // columns stand the gaps.
+    if cuts.without_gaps(view.descriptor()) != Some(descriptor) {
         store.unpin(pin);
         return Ok(Stored::Nothing);
     }

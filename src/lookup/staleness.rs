@@ -37,7 +37,7 @@ pub fn bound(terms: StatementTerms) -> Option<i64> {
 }
 
 /// The bound of a question, if its answers may be given when they are outdated. Not those of cursors, those that are checked again
-/// before their first row is read, and those that rest on what others only promise. Nor those under canonical bounds, which stand for
+/// before their first row is read, and those that rest on what others only promise. Nor those with cuts, whose gaps stand for
 /// different times after rows have changed.
 pub fn bound_of(store: &SharedStore, question: &Question<'_>, statement: &Statement<'_>) -> Option<i64> {
     let bound = bound(statement.terms)?;
@@ -47,7 +47,7 @@ pub fn bound_of(store: &SharedStore, question: &Question<'_>, statement: &Statem
     let rests_on_promises = || foreign::check_settled(store, question.plan) != Ok(false);
     let is_exact = is_cursor
         || is_guarded
-        || statement.has_bounds
+        || !statement.cuts.is_none()
         || traits.calls_declared()
         || traits.trusts
         || rests_on_promises();

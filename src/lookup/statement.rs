@@ -9,14 +9,13 @@ use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
 use super::question::Question;
-use super::row_bounds::RowBounds;
 use super::rules::{self, StartedUnder, UNKNOWN_CATALOGS};
 use super::{execute_rights, kept_templates, quick_statements, timing};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes::has_transaction_id;
 use crate::pg::error_passing::keeping;
 use crate::pg::{backend, compat};
-use crate::query::clock::Clock;
+use crate::query::clock::{Clock, Cuts};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FormId, SettingsHash, TreeHash};
 use crate::query::key::{self, Asked, HashedText, Keyed};
@@ -50,8 +49,10 @@ pub struct Statement<'q> {
     pub text: Rc<[u8]>,
     /// The key of its answer.
     pub key: CacheKey,
-    /// The key has canonical bounds in the place of times.
-    pub has_bounds: bool,
+    /// What its clock expressions are computed with.
+    pub clock: Clock<'q>,
+    /// The times that are not in its key.
+    pub cuts: Cuts,
     /// The columns of its answer.
     pub columns: Rc<[Column]>,
 }
@@ -139,21 +140,18 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
     // SAFETY: a C string that stays as long as the question.
     let other_text = question.other_text.map(|text| unsafe { Text::of(text.as_ptr(), 0, 0) });
     let text = HashedText::of(other_text.unwrap_or(question.own_text), store.seed())?;
-    let bounds =
-        question.snapshot.map(|data| RowBounds::new(store, data, &snapshot, question.effort).of_plan(question.plan));
-    let sight = bounds.as_ref().map(|bounds| bounds.sight(Some(&relations)));
-    let mut clock = Clock { trees, params: question.params, one_message: question.runs_in_one_message(), sight };
-    // At two times with the same canonical bound, the plan may ask for other rights.
-    if clock.splits() && may_depend_on_time(question.plan, &traits, || execute_rights::may_lack(current.ddl)) {
-        clock.sight = None;
-    }
+    let clock = Clock { trees, params: question.params, one_message: question.runs_in_one_message() };
     let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed())?;
+    // With two cuts in the same gap, the plan may ask for other rights.
+    if !times.cuts.is_none() && may_depend_on_time(question.plan, &traits, || execute_rights::may_lack(current.ddl)) {
+        return Err(Reason::MovingClock);
+    }
     let columns = match &template {
         Some(template) => Rc::clone(template.columns()),
         None => question.columns()?.into(),
     };
     let started = StartedUnder::with(environment, settings, &traits, current.catalogs);
-    let (text, has_bounds) = (text.bytes, times.has_bounds);
+    let (text, cuts) = (text.bytes, times.cuts);
     Ok(Statement {
         cacheable,
         current,
@@ -165,7 +163,8 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
         relations,
         text,
         key,
-        has_bounds,
+        clock,
+        cuts,
         columns,
     })
 }

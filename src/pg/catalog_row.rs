@@ -101,13 +101,6 @@ impl CatalogRow {
             .then(|| unsafe { &*pg_sys::GETSTRUCT(self.tuple).cast::<pg_sys::FormData_pg_type>() })
     }
 
-    /// The columns of fixed width of an index's row (`INDEXRELID`); `None` for a row of another catalog.
-    pub fn index(&self) -> Option<&pg_sys::FormData_pg_index> {
-        // SAFETY: the tuple is held, and this is the layout of its catalog's rows.
-        (self.cache == pg_sys::SysCacheIdentifier::INDEXRELID as i32)
-            .then(|| unsafe { &*pg_sys::GETSTRUCT(self.tuple).cast::<pg_sys::FormData_pg_index>() })
-    }
-
     fn column(&self, number: i16) -> Option<pg_sys::Datum> {
         let mut is_null = true;
         // SAFETY: the tuple is held, and of this cache.
@@ -136,28 +129,6 @@ impl CatalogRow {
     pub fn oid(&self, number: i16) -> Option<pg_sys::Oid> {
         let object = pg_sys::Oid::from(self.column(number)?.value() as u32);
         (object != pg_sys::InvalidOid).then_some(object)
-    }
-
-    /// The OIDs in a column of type oidvector; `None` if it is null.
-    pub fn oids(&self, number: i16) -> Option<Vec<pg_sys::Oid>> {
-        let vector: *const pg_sys::oidvector = self.column(number)?.cast_mut_ptr();
-        // SAFETY: an oidvector, as the caller says, in a tuple that is held; its values follow the head.
-        let values = unsafe {
-            let first = (&raw const (*vector).values).cast::<pg_sys::Oid>();
-            std::slice::from_raw_parts(first, (*vector).dim1 as usize)
-        };
-        Some(values.to_vec())
-    }
-
-    /// The numbers in a column of type int2vector; `None` if it is null.
-    pub fn small_integers(&self, number: i16) -> Option<Vec<i16>> {
-        let vector: *const pg_sys::int2vector = self.column(number)?.cast_mut_ptr();
-        // SAFETY: an int2vector, as the caller says, in a tuple that is held; its values follow the head.
-        let values = unsafe {
-            let first = (&raw const (*vector).values).cast::<i16>();
-            std::slice::from_raw_parts(first, (*vector).dim1 as usize)
-        };
-        Some(values.to_vec())
     }
 
     /// The text in a column of type text or pg_node_tree; `None` if it is null. A copy in the current memory context, which a user may have

@@ -18,9 +18,7 @@ pub const HEAP_TABLE_AM_OID: u32 = 2;
 /// The operator family in which dates and timestamps are ordered by B-trees (catalog/pg_opfamily.dat, `datetime_ops`).
 pub const DATETIME_FAMILY_OID: u32 = 434;
 
-/// The same for floats (`float_ops`), for integers (`integer_ops`), and for texts by their collation (`text_ops`).
+/// The same for floats (`float_ops`), and for integers (`integer_ops`).
 pub const FLOAT_FAMILY_OID: u32 = 1970;
 /// See above.
 pub const INTEGER_FAMILY_OID: u32 = 1976;
-/// See above.
-pub const TEXT_FAMILY_OID: u32 = 1994;

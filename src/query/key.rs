@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use arrow_cache_core::{CacheKey, Hash128, HashBuffer, OutOfMemory, Reason};
 
-use super::clock::{self, Clock, ClockHash};
+use super::clock::{self, Clock, Times};
 use super::hashes::{EnvironmentHash, TreeHash};
 use super::known_texts;
 use super::parameters;
@@ -79,7 +79,7 @@ pub struct Keyed {
     /// The key.
     pub key: CacheKey,
     /// The values of the clock.
-    pub times: ClockHash,
+    pub times: Times,
 }
 
 /// Computes the key of a statement under a secret. Its parameters are those that the clock expressions are computed with.
@@ -96,7 +96,7 @@ pub fn of(asked: &Asked, text: &HashedText, clock: &Clock<'_>, seed: u64) -> Res
     key.u64(asked.plan_made_otherwise.unwrap_or(0));
     key.hash(asked.environment.0);
     parameters::add_parameters(&mut key, clock.params)?;
-    let times = clock::hash_values(clock, seed)?;
+    let times = clock::times(clock, seed)?;
     key.hash(times.hash);
     let hash = key.is_complete().then(|| CacheKey(key.finish())).ok_or(Reason::OutOfMemory);
     if key.len() <= KEPT {

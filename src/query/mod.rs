@@ -17,7 +17,7 @@
 //! | May a stored part raise an error that its statement need not raise? | `failures` |
 //! | What does a comment before the statement ask? | `statement_terms` |
 //! | May another statement change the cursor's row? | `updatable_cursor` |
-//! | How many rows can there be at most? | `row_bound`, `unique_scan` |
+//! | How many rows can there be at most? | `row_bound` |
 //! | Which leaves of a partitioned table may hold rows that a query asks for? | `partitions` |
 //! | Where in a plan are the parts that an answer is combined of? | `scan_of_parts` |
 //!
@@ -59,7 +59,6 @@ pub mod statement_terms;
 pub mod statement_text;
 pub mod trusted_extensions;
 pub mod types;
-mod unique_scan;
 mod unused_columns;
 pub mod updatable_cursor;
 mod verdict;

@@ -21,8 +21,6 @@ pub struct Opened<'t> {
     pub scanned: Vec<pg_sys::Oid>,
     /// Every table that the plan may scan.
     pub scanned_tables: Vec<pg_sys::Oid>,
-    /// Tables that the plan reads from the first row to the last, each with what that costs as the planner counts.
-    pub read_whole: Vec<(pg_sys::Oid, f64)>,
     /// Other processes run parts of it.
     pub is_parallel: bool,
     /// The plan has nodes of a kind that is not known here, which may open anything.
@@ -96,11 +94,7 @@ impl<'t> Collector<'t> {
         let Some(plan) = plan else { return };
         let node = plan.as_node();
         match_node! { node;
-            SeqScan(scan) => {
-                let table = self.relation(scan.scan.scanrelid);
-                self.found.read_whole.extend(table.map(|table| (table, plan.total_cost)));
-                self.scan(scan.scan.scanrelid);
-            },
+            SeqScan(scan) => self.scan(scan.scan.scanrelid),
             SampleScan(scan) => self.scan(scan.scan.scanrelid),
             BitmapHeapScan(scan) => self.scan(scan.scan.scanrelid),
             TidScan(scan) => self.scan(scan.scan.scanrelid),

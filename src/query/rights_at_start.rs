@@ -1,6 +1,6 @@
 //! Rights that a plan asks for at one time, and not at another. When it starts, it computes which partitions it needs,
 //! and does not start the scans of the others. The server asks whether the role may execute the functions of a scan
-//! when it starts that. So of two times with one canonical bound, one may be refused, unless the role may execute all
+//! when it starts that. So of two times between the same rows, one may be refused, unless the role may execute all
 //! of these functions. Reads plans and catalogs; keeps nothing.
 
 use std::ffi::c_void;

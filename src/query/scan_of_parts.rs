@@ -5,7 +5,6 @@ use pgrx::pg_sys;
 
 use super::opened_relations::plans_of;
 use super::plan_kinds::{is_combined, is_scan_of_parts};
-use crate::pg::lists::{node_at, oids};
 use crate::pg::tree::{Tree, child, match_node};
 
 /// The head of the executor's node.
@@ -16,17 +15,6 @@ pub struct StateOfParts {
     /// The leaves (OIDs) that have no rows for the values and settings of this execution, so that nothing was read of
     /// them.
     pub left_out: *mut pg_sys::List,
-}
-
-/// Where in the private list of a scan of parts its tables lie, as a list of OIDs: the table of the site, and its
-/// leaves after it. No table of the site if there may be other leaves at another time.
-pub const TABLES: usize = 0;
-
-/// The leaves whose rows a scan reads as those of a table, whatever time it is; `None` if it does not tell.
-pub fn leaves_of(scan: Tree<'_, pg_sys::CustomScan>, table: pg_sys::Oid) -> Option<impl Iterator<Item = pg_sys::Oid>> {
-    // SAFETY: a scan of parts has such a list, which lives as long as the plan.
-    let mut tables = unsafe { oids(node_at::<pg_sys::List>(scan.custom_private, TABLES)?) };
-    (tables.next() == Some(table)).then_some(tables)
 }
 
 /// The scan of parts in a plan, if it combines some.

@@ -15,7 +15,6 @@ my $node = new_server('full', conf => q{
 max_connections = 10
 max_locks_per_transaction = 10
 plan_cache_mode = force_generic_plan
-pg_arrow_cache.max_clock_scan = 0
 });
 
 $node->safe_psql('postgres', q{

@@ -1,7 +1,6 @@
 //! Names of wait events, the timeouts that end a statement, and the locks that a session holds.
 
 use std::ffi::c_int;
-use std::time::Duration;
 
 use pgrx::pg_sys;
 
@@ -41,18 +40,4 @@ pub fn holds_lock(tag: &pg_sys::LOCKTAG, mode: i32) -> bool {
         #[cfg(any(feature = "pg17", feature = "pg18"))]
         return direct!(pg_sys::LockHeldByMe(tag, mode, false));
     }
-}
-
-/// The shortest time after which the server ends a statement or its transaction; `None` if it does not.
-pub fn shortest_timeout() -> Option<Duration> {
-    // SAFETY: plain globals of the backend.
-    let timeouts = unsafe {
-        [
-            pg_sys::StatementTimeout,
-            #[cfg(any(feature = "pg17", feature = "pg18"))]
-            pg_sys::TransactionTimeout,
-        ]
-    };
-    let milliseconds = timeouts.into_iter().filter(|timeout| *timeout > 0).min()?;
-    Some(Duration::from_millis(milliseconds.unsigned_abs().into()))
 }

@@ -37,8 +37,8 @@ pub(super) struct Carried {
     expression: *mut pg_sys::Node,
     /// The interval beside the column that it is compared with; null if there is none.
     by: *mut pg_sys::Node,
-    /// The values of the fixed columns.
-    fixed: *mut pg_sys::List,
+    /// The conditions beside the comparison (`conditions`).
+    pub conditions: *mut pg_sys::List,
     /// The expression, ready to be computed: null if making it ready has failed, `None` if nobody has tried.
     prepared: Cell<Option<*mut pg_sys::ExprState>>,
 }
@@ -50,28 +50,25 @@ impl Carried {
         found: Closed,
         split: Option<Split>,
         by: Option<Tree<'_, pg_sys::Node>>,
-        fixed: &[Tree<'_, pg_sys::Node>],
+        conditions: *mut pg_sys::List,
     ) -> Option<Self> {
         let Closed { may_settle, mut asks_for_message, mut has_params, .. } = found;
-        let mut beside = |one: Tree<'_, pg_sys::Node>| {
-            let found = closed(one)?;
+        let mut interval = std::ptr::null_mut();
+        if let Some(by) = by {
+            let found = closed(by)?;
             asks_for_message |= found.asks_for_message;
             has_params |= found.has_params;
-            Some(executable(one, &found))
-        };
-        let by = match by {
-            Some(by) => beside(by)?,
-            None => std::ptr::null_mut(),
-        };
-        let fixed = fixed.iter().map(|one| beside(*one)).collect::<Option<Vec<_>>>()?;
+            interval = executable(by, &found);
+        }
+        has_params |= !conditions.is_null();
         Some(Self {
             may_settle,
             asks_for_message,
             has_params,
             split,
             expression: executable(expression, &found),
-            by,
-            fixed: list_of(fixed),
+            by: interval,
+            conditions,
             prepared: Cell::new(None),
         })
     }
@@ -85,7 +82,7 @@ impl Carried {
         Self {
             expression: other(self.expression),
             by: other(self.by),
-            fixed: other(self.fixed.cast()).cast(),
+            conditions: other(self.conditions.cast()).cast(),
             prepared: Cell::new(None),
             ..*self
         }
@@ -101,12 +98,6 @@ impl Carried {
     pub fn by(&self) -> Option<Tree<'_, pg_sys::Node>> {
         // SAFETY: as above.
         unsafe { Tree::enter(self.by) }
-    }
-
-    /// What computes the values of the fixed columns.
-    pub fn fixed(&self) -> impl Iterator<Item = Option<Tree<'_, pg_sys::Node>>> {
-        // SAFETY: as above, a list of nodes.
-        unsafe { nodes(self.fixed).map(|node| Tree::enter(node)) }
     }
 
     /// The expression, ready to be computed as long as it lives; `None` if that has failed. What it raises jumps over
@@ -149,10 +140,10 @@ impl ClockTrees {
                     (sides.with, sides.by)
                 }
             };
-            let values = expressions.fixed().values.into_iter().filter(|_| split.is_some_and(|one| one.fixed[0] != 0));
-            // SAFETY: as above; null where there is no column.
-            let fixed: Vec<_> = values.filter_map(|value| unsafe { Tree::enter(value) }).collect();
-            entries.push(Carried::of(expression, found, split, by, &fixed)?);
+            let is_compared = split.is_some();
+            let conditions =
+                if is_compared { expressions.conditions_beside(node.as_ptr()) } else { std::ptr::null_mut() };
+            entries.push(Carried::of(expression, found, split, by, conditions)?);
         }
         if expressions.reads_day() {
             let today = new_node::<pg_sys::SQLValueFunction>();
@@ -162,7 +153,7 @@ impl ClockTrees {
                 ((*today).op, (*today).type_, (*today).typmod) = date;
                 Tree::enter(today)
             }?;
-            entries.push(Carried::of(today.as_node(), closed(today.as_node())?, None, None, &[])?);
+            entries.push(Carried::of(today.as_node(), closed(today.as_node())?, None, None, std::ptr::null_mut())?);
         }
         Some(Self::made_of(entries))
     }
@@ -218,15 +209,6 @@ impl ClockTrees {
     /// How many expressions there are.
     pub fn count(self) -> usize {
         self.count
-    }
-
-    /// Returns true if an expression is compared with a column, so that a canonical bound may stand for it.
-    ///
-    /// # Safety
-    /// As `entries`.
-    pub unsafe fn splits(self) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe { self.entries() }.iter().any(|one| one.split.is_some())
     }
 
     /// The same with NULL in the place of all parameters, in the current memory context.

@@ -1,9 +1,10 @@
-//! Operators that compare dates and timestamps, also of two types, and what a value of one type is as a limit of values
-//! of another. Reads the session's time zone; keeps nothing.
+//! Operators that compare dates and timestamps, also of two types, and where a value of one type cuts the values of
+//! another. Reads the session's time zone; keeps nothing.
 
 use pgrx::pg_sys::{self, DATEOID, Datum, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
 
-use crate::pg::index_search::{Limit, TimeOrder};
+use super::cuts::rank;
+use crate::pg::neighbour_search::TimeColumn;
 use crate::pg::session_zone;
 
 /// What the left side of a comparison is.
@@ -83,16 +84,25 @@ pub(super) fn listed(operator: pg_sys::Oid) -> Option<&'static Listed> {
     OPERATORS.iter().find(|(number, ..)| *number == operator.to_u32())
 }
 
-/// How values of a type are ordered that is compared here.
-pub fn order_of(type_oid: Oid) -> Option<TimeOrder> {
-    /// date_cmp, timestamp_cmp and timestamptz_cmp
-    const COMPARISONS: [(Oid, u32); 3] = [(DATEOID, 1092), (TIMESTAMPOID, 2045), (TIMESTAMPTZOID, 1314)];
-    let function = |wanted: Operator| {
+/// A column, with the operators by which its values are sought.
+pub(super) fn time_column(table: Oid, number: i16, type_oid: Oid) -> Option<TimeColumn> {
+    /// `=` of two values of a type, and the length of its values.
+    const EQUALITIES: [(Oid, u32, i32); 3] = [(DATEOID, 1093, 4), (TIMESTAMPOID, 2060, 8), (TIMESTAMPTZOID, 1320, 8)];
+    let (_, equal, length) = *EQUALITIES.iter().find(|(listed, ..)| *listed == type_oid)?;
+    let operator = |wanted: Operator| {
         let is_it = |found: &&Listed| found.2 == type_oid && found.3 == type_oid && found.4 == wanted;
-        OPERATORS.iter().find(is_it).map(|found| found.1)
+        OPERATORS.iter().find(is_it).map(|found| Oid::from(found.0))
     };
-    let (_, comparison) = *COMPARISONS.iter().find(|(listed, _)| *listed == type_oid)?;
-    Some(TimeOrder { type_oid, comparison, less: function(Less)?, less_or_equal: function(LessOrEqual)? })
+    Some(TimeColumn {
+        table,
+        number,
+        type_oid,
+        length,
+        less: operator(Less)?,
+        greater: operator(Greater)?,
+        not_less: operator(GreaterOrEqual)?,
+        equal: equal.into(),
+    })
 }
 
 /// Returns true if a column of one type that is compared with a value of another one is split like one that is compared
@@ -105,12 +115,12 @@ pub(super) fn has_limits_of(column: Oid, value: Oid) -> bool {
         )
 }
 
-/// What a value of another type is as a limit of values of the column's: each of these is greater than the limit if it
-/// is greater than the value, as the server compares both. `None` if there is no telling: the value is infinite, or the
-/// offset of the time zone changes near it.
-pub(super) fn limit_of(column: Oid, (type_oid, value): (Oid, Datum), excluded: bool) -> Option<Limit> {
+/// The last value of the column's type that is not greater than a value of another type, as the server compares both, and
+/// whether it is equal to it. `None` if there is no telling: the value is infinite, or the offset of the time zone changes
+/// near it.
+pub(super) fn last_up_to(column: Oid, (type_oid, value): (Oid, Datum)) -> Option<(i64, bool)> {
     if column == type_oid {
-        return Some(Limit { value, excluded });
+        return Some((rank(type_oid, value), true));
     }
     if !has_limits_of(column, type_oid) {
         return None;
@@ -122,11 +132,11 @@ pub(super) fn limit_of(column: Oid, (type_oid, value): (Oid, Datum), excluded: b
         _ => Some(micros).filter(|micros| is_finite(*micros))?,
     };
     if column != DATEOID {
-        return Some(Limit { value: Datum::from(local), excluded });
+        return Some((local, true));
     }
     // The date is taken for its first moment.
     let (day, rest) = (local.div_euclid(DAY), local.rem_euclid(DAY));
-    Some(Limit { value: Datum::from(i32::try_from(day).ok()?), excluded: excluded && rest == 0 })
+    Some((day, rest == 0))
 }
 
 const SECOND: i64 = 1_000_000;

@@ -13,12 +13,10 @@ use arrow_cache_core::{Hash128, HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum, Oid};
 
 use super::carried::{ClockTrees, executable};
+use super::cuts::{Cuts, MOST};
 use super::expression::{closed, given, type_of};
 use super::leaf::{Leaf, Moment};
-use super::noted::MOST;
-use super::sides::Shift;
-use super::sight::Sight;
-use super::split::{MOST_FIXED, Split};
+use super::split::Split;
 use super::types::form_of;
 use crate::error::is_about_a_value;
 use crate::pg::backend_local::Local;
@@ -39,17 +37,6 @@ pub struct Clock<'q> {
     pub params: Option<Tree<'q, pg_sys::ParamListInfoData>>,
     /// The statement is started, and all its rows are read, within one message of the client.
     pub one_message: bool,
-    /// What canonical bounds are found with. Without it, no value may move.
-    pub sight: Option<Sight<'q>>,
-}
-
-impl Clock<'_> {
-    /// Is an expression compared with a column, so that a canonical bound may stand for it?
-    pub fn splits(&self) -> bool {
-        // SAFETY: the expressions lie in a context that is still there, since the statement that carries them is being
-        // planned or started.
-        unsafe { self.trees.splits() }
-    }
 }
 
 /// A value.
@@ -86,94 +73,81 @@ impl Value {
 pub struct Computed {
     /// Its value.
     pub value: Value,
-    /// What its value splits, if it moves all the time: the canonical bound is to stand in its place.
+    /// What its value splits, if it moves all the time: it is a cut.
     pub split: Option<Split>,
     /// The interval that the column is away from it, if the split has one.
     by: Value,
-    /// The values of the fixed columns of that.
-    fixed: [Value; MOST_FIXED],
+    /// The conditions beside that.
+    pub conditions: *mut pg_sys::List,
 }
 
 impl Computed {
-    /// The canonical bound for the value, which is not NULL and splits this.
-    ///
-    /// # Errors
-    /// As `Split::canonical_bound`.
-    pub fn canonical_bound(&self, split: &Split, sight: &Sight<'_>) -> Result<Option<Datum>, Reason> {
-        let fixed = self.fixed.map(|value| (value.type_oid, (!value.is_null).then_some(value.datum)));
-        let by = (split.shift != Shift::None && self.by.type_oid == pg_sys::INTERVALOID && !self.by.is_null)
+    /// The cut that its value is, which is not NULL; `None` if there is no telling, or it is none.
+    pub(super) fn cut(&self) -> Option<i64> {
+        let by = (self.by.type_oid == pg_sys::INTERVALOID && !self.by.is_null)
             // SAFETY: a value of that type that is not NULL, which lives as long as the values do.
             .then(|| unsafe { &*self.by.datum.cast_mut_ptr::<pg_sys::Interval>() });
-        split.canonical_bound((self.value.type_oid, self.value.datum), by, fixed, sight)
+        self.split?.cut((self.value.type_oid, self.value.datum), by)
     }
 }
 
-/// What the clock adds to a key.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct ClockHash {
-    /// A hash of all values and canonical bounds.
+/// What the clock adds to a question.
+#[derive(Clone, Copy)]
+pub struct Times {
+    /// A hash of all values that are in the key.
     pub hash: Hash128,
-    /// There are canonical bounds among them.
-    pub has_bounds: bool,
+    /// Those that are not.
+    pub cuts: Cuts,
 }
 
 /// The memory of one computation, emptied after it.
 static CONTEXT: Local<Cell<pg_sys::MemoryContext>> = Local::new(Cell::new(std::ptr::null_mut()));
 
-/// Flag of the word before a value: a canonical bound stands in its place.
-const IS_BOUND: u8 = 1 << 6;
-/// Flag of the word before a value: there is no value.
-const IS_NULL: u8 = 1 << 7;
+/// The word before a value, or in the place of one.
+const IS_VALUE: u8 = 0;
+const IS_CUT: u8 = 1;
+const IS_NULL: u8 = 2;
 
 static BUFFER: Local<Cell<HashBuffer>> = Local::new(Cell::new(HashBuffer::new()));
 
-/// The values of all clock expressions as one hash, under a secret.
+/// The values of all clock expressions: as one hash, under a secret, or as cuts.
 ///
 /// # Errors
-/// `MovingClock` if one of them changes by less than a minute and no canonical bound can stand for it, if it asks for
-/// the arrival of a message that is not the only one, or if it cannot be computed.
-pub fn hash_values(clock: &Clock<'_>, seed: u64) -> Result<ClockHash, Reason> {
+/// `MovingClock` if one of them changes by less than a minute and is no cut, if it asks for the arrival of a message that
+/// is not the only one, or if it cannot be computed.
+pub fn times(clock: &Clock<'_>, seed: u64) -> Result<Times, Reason> {
     if clock.trees.is_none() {
-        return Ok(ClockHash { hash: Hash128::NONE, has_bounds: false });
+        return Ok(Times { hash: Hash128::NONE, cuts: Cuts::NONE });
     }
     let mut key = BUFFER.take();
     key.clear();
     key.u64(seed);
-    let has_bounds = with_values(clock, |values| {
-        let mut has_bounds = false;
-        for computed in values {
-            has_bounds |= add(&mut key, computed, clock.sight.as_ref())?;
-        }
-        Ok::<bool, Reason>(has_bounds)
-    })??;
+    let cuts = with_values(clock, |values| {
+        let mut cuts = Cuts::NONE;
+        values.iter().try_for_each(|computed| add(&mut key, &mut cuts, computed)).map(|()| cuts)
+    })?
+    .ok_or(Reason::MovingClock)?;
     let hash = key.is_complete().then(|| key.finish()).ok_or(Reason::OutOfMemory)?;
     BUFFER.set(key);
-    Ok(ClockHash { hash, has_bounds })
+    Ok(Times { hash, cuts })
 }
 
-/// Adds a value, or its canonical bound; tells whether it was the latter.
-///
-/// # Errors
-/// `MovingClock` if there is no telling the canonical bound.
-fn add(key: &mut HashBuffer, computed: &Computed, sight: Option<&Sight<'_>>) -> Result<bool, Reason> {
+/// Adds a value to the key or, if it is one, to the cuts. `None` if there is no telling it.
+fn add(key: &mut HashBuffer, cuts: &mut Cuts, computed: &Computed) -> Option<()> {
     let Computed { value, split, .. } = computed;
     if value.is_null {
         // Comparing anything with it gives NULL.
         key.u8(IS_NULL);
-        return Ok(false);
+    } else if split.is_some() {
+        key.u8(IS_CUT);
+        cuts.add(computed.cut()?)?;
+    } else {
+        key.u8(IS_VALUE);
+        let (length, by_value) = value.form;
+        // SAFETY: a value that was just computed, of the type that its function returns.
+        unsafe { parameters::add_datum(key, value.datum, by_value, length) };
     }
-    let (datum, has_bound) = match split {
-        None => (Some(value.datum), false),
-        Some(split) => (computed.canonical_bound(split, sight.ok_or(Reason::MovingClock)?)?, true),
-    };
-    key.u8(if has_bound { IS_BOUND } else { 0 } | if datum.is_none() { IS_NULL } else { 0 });
-    if let Some(datum) = datum {
-        let (length, by_value) = split.and_then(|split| form_of(split.type_oid)).unwrap_or(value.form);
-        // SAFETY: a value that was just computed, of the type that its function returns; or one of a column of its
-        // type, which is passed by value.
-        unsafe { parameters::add_datum(key, datum, by_value, length) };
-    }
-    Ok(has_bound)
+    Some(())
 }
 
 /// The value that an expression which asks for the time has now, as a constant in the current memory context. `None` if
@@ -199,7 +173,7 @@ pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::C
 /// Computes the values of all clock expressions, and does something with them.
 ///
 /// # Errors
-/// As `hash_values`.
+/// As `times`.
 pub fn with_values<R>(clock: &Clock<'_>, act: impl FnOnce(&[Computed]) -> R) -> Result<R, Reason> {
     let context = context();
     // SAFETY: the context is ours, and nothing in it is used after this. The expressions lie in a context that is still
@@ -291,17 +265,14 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
         // SAFETY: the caller's promise.
         let beside =
             |one: Tree<'_, pg_sys::Node>| unsafe { value_of(one, clock.params, || Some(prepare(one.as_ptr()))) };
-        let (mut by, mut fixed) = (Value::NOTHING, [Value::NOTHING; MOST_FIXED]);
-        if let Some(one) = entry.by() {
-            by = beside(one)?;
-        }
-        for (place, one) in fixed.iter_mut().zip(entry.fixed()) {
-            *place = beside(one?)?;
-        }
+        let by = match entry.by() {
+            Some(one) => beside(one)?,
+            None => Value::NOTHING,
+        };
         // SAFETY: the caller's promise.
         unsafe {
             let value = value_of(entry.expression()?, clock.params, || entry.prepared())?;
-            (*results).get_mut(count)?.write(Computed { value, split: entry.split, by, fixed });
+            (*results).get_mut(count)?.write(Computed { value, split: entry.split, by, conditions: entry.conditions });
         }
         count += 1;
     }

@@ -7,31 +7,34 @@
 //!
 //! That is of use only if the values stay the same for a while. Therefore each clock leaf has to lie below something
 //! that may be *coarse*: `date_trunc`, a cast to date, a comparison, and so on. Whether it is, the values tell. Or the
-//! expression is compared with a column of a table: then what it splits off stays the same for a while, and the key has
-//! that (`split`).
+//! expression is compared with a column of a table: then its value is a *cut*, which is not in the key. What the
+//! comparison splits off stays the same as long as the cut lies between the same two values of the column, the *gap*. The
+//! gaps are stored with the answer (`cuts`).
 //!
 //! A query's clock expressions are found when it is identified or checked (`expression`, `noted`). Its plan carries
 //! copies of them (`carried`), which the server's executor computes when the answer is looked up (`evaluation`).
 
 mod carried;
 mod comparisons;
+mod conditions;
+mod cuts;
 mod evaluation;
 mod expression;
-mod fixed;
+mod gaps;
 mod leaf;
 mod noted;
 mod origin;
 mod sides;
-mod sight;
 mod split;
 mod types;
 
 pub use carried::ClockTrees;
-pub use evaluation::{Clock, ClockHash, Computed, constant_now, hash_values, with_values};
+pub use cuts::Cuts;
+pub use evaluation::{Clock, Times, constant_now, times};
 pub use expression::closed;
+pub use gaps::{Searched, gaps, too_dear};
 pub use leaf::{asks_for_time, is_time};
 pub use noted::ClockExpressions;
 pub use origin::EXTREMES;
-pub use sight::{Sight, Unindexed};
 pub use split::Comparison;
 pub use types::{has_dates, is_compared, is_known, reads_time};

@@ -2,12 +2,11 @@
 
 use pgrx::pg_sys;
 
+use super::conditions;
+use super::cuts::MOST;
 use super::expression::{Closed, closed, closed_above};
-use super::split::{Comparison, Fixed, Split};
+use super::split::{Comparison, Split};
 use crate::pg::tree::Tree;
-
-/// Most clock expressions of a query.
-pub const MOST: usize = 16;
 
 /// The clock expressions of a query, in the order in which a walk has left them. Plain data.
 #[derive(Clone, Copy, Debug)]
@@ -17,9 +16,8 @@ pub struct ClockExpressions {
     found: [Closed; MOST],
     /// What the comparison splits that an expression is a side of.
     splits: [Option<Split>; MOST],
-    /// The fixed columns beside these comparisons, if any has some: those of one relation, since every query that is
-    /// hashed carries this.
-    fixed: Fixed,
+    /// The outermost query, if a column of it is compared; null otherwise.
+    query: *mut pg_sys::Query,
     count: usize,
     /// Texts become dates (`eligibility`, coercions), or ages are counted from today.
     reads_day: bool,
@@ -38,7 +36,7 @@ impl ClockExpressions {
         nodes: [std::ptr::null_mut(); MOST],
         found: [Closed::NOTHING; MOST],
         splits: [None; MOST],
-        fixed: Fixed::NONE,
+        query: std::ptr::null_mut(),
         count: 0,
         reads_day: false,
     };
@@ -69,8 +67,7 @@ impl ClockExpressions {
         ClockMark { count: self.count, reads_day: self.reads_day }
     }
 
-    /// Forgets what was noted since: the walk leaves a column of a sub-query that nothing uses. There are no fixed
-    /// columns in sub-queries.
+    /// Forgets what was noted since: the walk leaves a column of a sub-query that nothing uses.
     pub fn go_back(&mut self, before: ClockMark) {
         (self.count, self.reads_day) = (before.count, before.reads_day);
     }
@@ -107,22 +104,21 @@ impl ClockExpressions {
             && let Some(comparison) = Comparison::of(call, Some(*expression), &query)
             && comparison.has_known_interval()
         {
-            let fixed = Fixed::beside(&comparison, &query);
-            if self.fixed == Fixed::NONE {
-                self.fixed = fixed;
+            self.splits[before] = Some(comparison.split);
+            if let Some(outermost) = query(0).filter(|_| query(1).is_none()) {
+                self.query = outermost.as_ptr();
             }
-            let columns = if self.fixed == fixed { fixed.columns } else { Fixed::NONE.columns };
-            self.splits[before] = Some(Split { fixed: columns, ..comparison.split });
             if comparison.by.is_some() {
                 // The interval is needed, too.
-                self.nodes[before] = comparison.call;
+                self.nodes[before] = call.as_node().as_ptr();
             }
         }
     }
 
-    /// The fixed columns of those splits that have some.
-    pub fn fixed(&self) -> &Fixed {
-        &self.fixed
+    /// The conditions beside the comparison that an expression is a side of (`conditions`).
+    pub(super) fn conditions_beside(&self, noted: *mut pg_sys::Node) -> *mut pg_sys::List {
+        // SAFETY: the query that the expressions were found in, which is there as long as it is planned.
+        unsafe { Tree::enter(self.query) }.map_or(std::ptr::null_mut(), |query| conditions::beside(query, noted))
     }
 
     /// The expressions, if all of them were kept, each with what is known of it, and what it splits.

@@ -2,7 +2,7 @@
 //! interval '1 day'`, `at + interval '1 hour' < now()`. That splits the column at a time that is the interval away from
 //! the clock's. Reads trees; keeps nothing.
 
-use pgrx::pg_sys::{self, Datum, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
+use pgrx::pg_sys::{self, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
 
 use super::comparisons::{self, DAY, Operator, has_limits_of, steady_offset};
 use super::origin::column_with_values;
@@ -28,10 +28,9 @@ impl Shift {
     /// An interval is compared as the server compares it, with 30 days in a month and 24 hours in a day. A sum has as
     /// many days as the calendar has, so there must be no months, and, if the column has a time zone, its offset must
     /// be the same from one time to the other.
-    pub(super) fn apply(self, type_oid: Oid, limit: Datum, by: &pg_sys::Interval) -> Option<Datum> {
+    pub(super) fn apply(self, type_oid: Oid, limit: i64, by: &pg_sys::Interval) -> Option<i64> {
         let days = i64::from(by.day).checked_add(if self == Self::Other { i64::from(by.month) * 30 } else { 0 })?;
         let length = days.checked_mul(DAY)?.checked_add(by.time)?;
-        let limit = limit.value() as i64;
         let time = if self == Self::Subtracted { limit.checked_add(length)? } else { limit.checked_sub(length)? };
         // So far from the ends of what there is that no difference overflows.
         const FARTHEST: u64 = i64::MAX as u64 / 4;
@@ -58,7 +57,7 @@ impl Shift {
                 return None;
             }
         }
-        Some(Datum::from(time))
+        Some(time)
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) struct EligibilityChecker {
     pub(super) settings: Vec<CString>,
     /// Where the check is.
     pub(super) clock: ClockPlace,
-    /// A side of the comparison that the check is in: what is compared with a column of a table, if canonical bounds can be found.
+    /// A side of the comparison that the check is in: what is compared with a column of a table, if gaps can be found.
     pub(super) bounded: *mut pg_sys::Node,
     /// How many clock expressions were met.
     pub(super) clocks: usize,

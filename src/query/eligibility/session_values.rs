@@ -74,7 +74,7 @@ impl EligibilityChecker {
         true
     }
 
-    /// Does the operator compare a column with a clock expression? If canonical bounds can be found for it, its value may move all the time.
+    /// Does the operator compare a column with a clock expression? If gaps can be found for it, its value may move all the time.
     /// True refuses the query: something else than the server's own comparison stands behind the operator.
     pub(super) fn compares_with_time(&mut self, call: Tree<'_, pg_sys::OpExpr>) -> bool {
         if self.clock != ClockPlace::Outside || call.as_node().tag() != pg_sys::NodeTag::T_OpExpr {
@@ -97,7 +97,7 @@ impl EligibilityChecker {
         if !are_as_listed || (comparison.is_extreme && !extremes_are_as_listed()) {
             return self.refuse(Reason::UserDefinedFunction);
         }
-        if comparison.may_have_bounds() {
+        if comparison.may_have_gaps() {
             self.bounded = comparison.with.as_ptr();
         }
         false

@@ -111,7 +111,7 @@ def test_cached(logged, at, mode, of_type, query, value):
 @pytest.mark.parametrize(("of_type", "query", "value", "reason"), BYPASSED)
 def test_bypassed(logged, at, of_type, query, value, reason):
     logged.set(str(START))
-    cached = at("-c TimeZone=UTC -c pg_arrow_cache.max_clock_scan=0")
+    cached = at("-c TimeZone=UTC -c seq_page_cost=1000000")
     cached.execute(f"PREPARE q ({of_type}) AS {query}")
     for _ in range(2):
         cached.rows(f"EXECUTE q ('{value}')")

@@ -153,7 +153,7 @@ def test_after_a_slow_run_those_are_looked_up_that_take_a_part_of_its_time(conne
 
 def test_a_lookup_that_takes_a_part_of_the_run_is_made_more_seldom(connect):
     """Bounds are sought in each partition, while the plan reads one."""
-    session = connect("-c pg_arrow_cache.min_execution_time=1us -c pg_arrow_cache.max_clock_scan=0 -c plan_cache_mode=force_generic_plan",
+    session = connect("-c pg_arrow_cache.min_execution_time=1us -c seq_page_cost=1000000 -c plan_cache_mode=force_generic_plan",
                       prepare_threshold=None)
     session.execute("""
         CREATE TABLE log (k int, at timestamptz, n int) PARTITION BY LIST (k);

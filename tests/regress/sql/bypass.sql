@@ -3,7 +3,7 @@
 \set status 'SELECT arrow_cache.last_status() AS status, arrow_cache.last_reason() AS reason;'
 \pset footer off
 \pset format unaligned
-SET pg_arrow_cache.max_clock_scan = 0;
+SET seq_page_cost = 1000000;
 CREATE TABLE t (id int PRIMARY KEY, v text, d date, ts timestamptz, x xml);
 INSERT INTO t VALUES (1, 'one', '2024-01-01', '2024-01-01 00:00+00', '<a>1</a>'), (2, 'two', '2024-02-01', '2024-02-01 00:00+00', '<a>2</a>');
 SELECT arrow_cache.flush() >= 0 AS flushed;

@@ -4,7 +4,7 @@
 \pset format unaligned
 \pset tuples_only on
 -- Only indexes tell between which rows a time lies (clock_windows.sql has the others).
-SET pg_arrow_cache.max_clock_scan = 0;
+SET seq_page_cost = 1000000;
 CREATE TABLE event (id int, at timestamptz, day date, plain timestamp, n int);
 INSERT INTO event SELECT g, now() - g * interval '1 day', CURRENT_DATE - g, now() - g * interval '1 day', g FROM generate_series(1, 800) g;
 -- Whether each of these queries is cacheable. What a value is depends on the day, so it is not shown here.

@@ -2,7 +2,7 @@
 \pset footer off
 \pset format unaligned
 \pset tuples_only on
-SET pg_arrow_cache.max_clock_scan = 0;
+SET seq_page_cost = 1000000;
 CREATE TABLE event (id int PRIMARY KEY, at timestamptz, kind int);
 INSERT INTO event SELECT g, timestamptz '2026-01-01' + g * interval '1 day', g % 3 FROM generate_series(1, 20) g;
 CREATE TABLE label (kind int, name text);
