@@ -6,7 +6,6 @@ mod executor_run;
 mod index_scan;
 mod locks;
 mod names;
-mod partition_key;
 mod permissions;
 mod plans;
 mod ranges;
@@ -25,7 +24,6 @@ pub use executor_run::{ExecutorRunHook, call_executor_run, executor_run, standar
 pub use index_scan::begin_index_scan;
 pub use locks::lock_at_once;
 pub use names::{may_execute, may_use_schema, owns, public_may_execute, qualified_name};
-pub use partition_key::{PrunedTable, pruned_table};
 pub use permissions::{is_permitted, start_unshown};
 pub use plans::{copy_permissions, pruning_of_append, pruning_of_merge_append, query_id, strip_plan, unchecked_plan};
 pub use ranges::family_of_bounds;
