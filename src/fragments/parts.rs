@@ -34,7 +34,7 @@ pub struct Parts {
     surroundings: Surroundings,
     states: Vec<PartState>,
     /// The relations that every part reads, beside its leaf.
-    dimensions: Vec<u32>,
+    dimensions: Vec<pg_sys::Oid>,
     /// The part that is read now.
     position: usize,
     /// The settings and the role under which the statement was started; `None` if they are not known.
@@ -122,7 +122,7 @@ impl Parts {
                     asked: None,
                     eligible: OnceCell::new(),
                 },
-                dimensions: recipe.dimensions().collect(),
+                dimensions: recipe.part.dimensions.clone(),
                 position: 0,
                 started_under: parts::environment_now(),
                 has_run: false,
@@ -213,13 +213,13 @@ impl Parts {
     /// out are not among them.
     pub fn relations(&self) -> Vec<pg_sys::Oid> {
         let read = self.states.iter().filter(|part| !matches!(part.rows, Rows::LeftOut)).map(|part| part.leaf);
-        read.chain(self.dimensions.iter().copied().map(pg_sys::Oid::from)).collect()
+        read.chain(self.dimensions.iter().copied()).collect()
     }
 
     /// The leaves of which nothing is read: a list of OIDs, in the current memory context.
     pub fn left_out(&self) -> *mut pg_sys::List {
         let left_out = self.states.iter().filter(|part| matches!(part.rows, Rows::LeftOut));
-        list_of_oids(left_out.map(|part| part.leaf).filter(|leaf| !self.dimensions.contains(&leaf.to_u32())))
+        list_of_oids(left_out.map(|part| part.leaf).filter(|leaf| !self.dimensions.contains(leaf)))
     }
 
     /// Puts the next row into a virtual slot, which is empty. Says whether there is one.

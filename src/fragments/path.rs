@@ -99,11 +99,9 @@ unsafe extern "C-unwind" fn plan_path(
     _plans: *mut pg_sys::List,
 ) -> *mut pg_sys::Plan {
     let body = || {
-        // SAFETY: the planner's own arguments; the relation is the named tuplestore, whose entry lists its columns.
+        // SAFETY: the planner's own arguments; the relation is the named tuplestore.
         unsafe {
-            let number = (*rel).relid;
-            let entry = *(*root).simple_rte_array.add(number as usize);
-            let scan = scan::plan_node(columns_of(&*entry, number), (*path).custom_private);
+            let scan = scan::plan_node(kept!(pg_sys::build_physical_tlist(root, rel)), (*path).custom_private);
             (*scan).scan.plan.targetlist = targets;
             (*scan).scan.plan.qual = kept!(pg_sys::extract_actual_clauses(clauses, false));
             (*scan).flags = (*path).flags;
@@ -112,22 +110,4 @@ unsafe extern "C-unwind" fn plan_path(
     };
     // SAFETY: the server calls this; no frame between has destructors.
     unsafe { edge(body) }
-}
-
-/// Target entries for the columns of a named tuplestore with this number in its range table.
-unsafe fn columns_of(entry: &pg_sys::RangeTblEntry, number: u32) -> *mut pg_sys::List {
-    use crate::pg::lists::{integers, oids};
-    // SAFETY: the three lists of an entry have one element for each column.
-    unsafe {
-        let modifiers = integers(entry.coltypmods);
-        let collations = oids(entry.colcollations);
-        (oids(entry.coltypes).zip(modifiers).zip(collations).zip(1i16..)).fold(
-            std::ptr::null_mut(),
-            |list, (((type_oid, modifier), collation), place)| {
-                let var = kept!(pg_sys::makeVar(number as _, place, type_oid, modifier, collation, 0));
-                let target = kept!(pg_sys::makeTargetEntry(var.cast(), place, std::ptr::null_mut(), false));
-                kept!(pg_sys::lappend(list, target.cast()))
-            },
-        )
-    }
 }

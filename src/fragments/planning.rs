@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use pgrx::pg_sys::{self, NodeTag};
+use pgrx::pg_sys;
 
 use super::admission::{self, Worth};
 use super::key::PartKeys;
@@ -16,10 +16,9 @@ use crate::invalidation::own_writes;
 use crate::lookup::parts::{self, MadeUnder, may_have_parts};
 use crate::lookup::{self, Call, Eligible, definition_versions, may_lack_execute, portal, timing};
 use crate::pg::lists::{nodes, oids};
-use crate::pg::tree::Tree;
-use crate::pg::tree_making::copy;
+use crate::pg::tree_making::{copy, list_of_oids, new_node};
 use crate::query::decomposition::{AskedPart, Decomposition, Part, Values, decompose, has_candidates};
-use crate::query::partitions::{Leaf, Leaves};
+use crate::query::partitions::{Leaf, Leaves, active_snapshot};
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Versions, identity};
 use crate::shmem::{self, SharedStore};
@@ -121,16 +120,20 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     let values = if known.runs_once { Values::Present } else { Values::Lasting };
     let asked = part.asked(call.params(), values).ok()?;
     if known.asks_for_time {
-        // SAFETY: the query of a part, which is valid.
-        parts::check_part(&store, unsafe { Tree::enter(asked.query) }?, known.versions).ok()?;
+        // SAFETY: the query of a part, which nobody has planned.
+        let own = unsafe { Call::of_hook(asked.query, call.source(), 0, std::ptr::null_mut()) };
+        let found = parts::before_planning(&store, &own, true).ok()?;
+        if !may_have_parts(found.traits()) || found.traits().clocks != 0 {
+            return None;
+        }
     }
     columns_of(&part)?;
     let found = asked.leaves(part.relation).ok()?;
     if !admission::has_enough(found.total) || found.leaves.is_empty() || !parts::are_current(&store, known.versions) {
         return None;
     }
-    // The parts call other functions than the query. Who may execute these, and not those, would not get the error. It
-    // takes long to ask, so it is asked last.
+    // What stored parts have called is not called again. Who may not execute it would not get the error. It takes long
+    // to ask, so it is asked last.
     if may_lack_execute(known.versions.ddl) {
         return None;
     }
@@ -145,20 +148,12 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
         // SAFETY: null, or the plan just made.
         cost += known.or_else(|| unsafe { Some((*plan.as_ref()?.planTree).total_cost) }).unwrap_or(0.0);
     }
-    // SAFETY: lists of OIDs.
-    let unique = |relations: &mut dyn Iterator<Item = pg_sys::Oid>| unsafe {
-        relations.fold(std::ptr::null_mut(), |list, relation| kept!(pg_sys::list_append_unique_oid(list, relation)))
-    };
-    let relations = unique(&mut leaves.iter().map(|leaf| leaf.relation).chain(part.dimensions.iter().copied()));
-    // SAFETY: a list of OIDs.
-    let is_held = |relation: &pg_sys::Oid| unsafe { kept!(pg_sys::list_member_oid(relations, *relation)) };
-    let passed = unique(&mut found.tables.into_iter().filter(|relation| !is_held(relation)));
     // SAFETY: a valid query, which planning is about to change.
     let own_question = || unsafe { copy(whole.query().as_ptr()) };
     let question = if stored.iter().any(Option::is_some) { own_question() } else { std::ptr::null_mut() };
-    let recipe = Recipe { part, leaves, relations, made, question, options: whole.options() }.to_list();
+    let recipe = Recipe { part, leaves, made, question, options: whole.options() }.to_list();
     let outer = path::begin(recipe, cost);
-    Some(Combination { query: combined, recipe, passed, cost, outer })
+    Some(Combination { query: combined, recipe, passed: list_of_oids(found.tables), cost, outer })
 }
 
 /// For each leaf what the plan of its part has cost, if that is stored under the snapshot of planning.
@@ -173,9 +168,7 @@ fn stored_leaves(
         return Vec::new();
     };
     let mut keys = PartKeys::of(asked, environment, store.seed());
-    // SAFETY: the active snapshot stays active while a query is planned.
-    let snapshot =
-        unsafe { if kept!(pg_sys::ActiveSnapshotSet()) { kept!(pg_sys::GetActiveSnapshot()).as_ref() } else { None } };
+    let snapshot = active_snapshot().ok();
     let cost_of = |leaf: &Leaf| {
         let key = keys.of_leaf(*leaf).ok()?;
         let pin = parts::stored_part(store, &key, &columns, snapshot)?;
@@ -236,7 +229,8 @@ pub unsafe fn add_dependencies(combination: Combination, plan: *mut pg_sys::Plan
     // SAFETY: the caller's promise; the recipe was made by `combination`.
     unsafe {
         let Some(recipe) = Recipe::of_list(combination.recipe) else { return false };
-        for relation in oids(combination.passed).chain(oids(recipe.relations)) {
+        let leaves = recipe.leaves.iter().map(|leaf| leaf.relation);
+        for relation in oids(combination.passed).chain(leaves).chain(recipe.part.dimensions.iter().copied()) {
             let is_named = nodes::<pg_sys::RangeTblEntry>((*plan).rtable)
                 .any(|entry| (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION && (*entry).relid == relation);
             if !is_named {
@@ -281,18 +275,14 @@ unsafe fn add_items(plan: *mut pg_sys::PlannedStmt, items: *mut pg_sys::List) {
 
 /// A range table entry of a relation that needs no permission: those of the client's query are checked.
 fn entry_of(relation: pg_sys::Oid) -> *mut pg_sys::RangeTblEntry {
-    // SAFETY: as many bytes as are written. The relation is locked, so that its kind does not change.
+    let entry = new_node::<pg_sys::RangeTblEntry>();
+    // SAFETY: a new node. The relation is locked, so that its kind does not change.
     unsafe {
-        let place: *mut pg_sys::RangeTblEntry = kept!(pg_sys::palloc(size_of::<pg_sys::RangeTblEntry>())).cast();
-        place.write(pg_sys::RangeTblEntry {
-            type_: NodeTag::T_RangeTblEntry,
-            rtekind: pg_sys::RTEKind::RTE_RELATION,
-            relid: relation,
-            relkind: kept!(pg_sys::get_rel_relkind(relation)),
-            rellockmode: pg_sys::AccessShareLock as i32,
-            eref: kept!(pg_sys::makeAlias(c"part".as_ptr(), std::ptr::null_mut())),
-            ..Default::default()
-        });
-        place
+        (*entry).rtekind = pg_sys::RTEKind::RTE_RELATION;
+        (*entry).relid = relation;
+        (*entry).relkind = kept!(pg_sys::get_rel_relkind(relation));
+        (*entry).rellockmode = pg_sys::AccessShareLock as i32;
+        (*entry).eref = kept!(pg_sys::makeAlias(c"part".as_ptr(), std::ptr::null_mut()));
     }
+    entry
 }

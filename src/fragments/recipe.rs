@@ -1,8 +1,6 @@
 //! What a plan knows of the parts that it is combined of: nodes in the private list of its scan, so that the server can
 //! copy the plan. Made once by `planning`; read when the plan starts.
 
-use std::collections::BTreeSet;
-
 use arrow_cache_core::Hash128;
 use pgrx::pg_sys;
 
@@ -30,8 +28,6 @@ pub struct Recipe {
     pub part: Part,
     /// The leaves.
     pub leaves: Vec<LeafPart>,
-    /// The relations that the parts read: a list of OIDs.
-    pub relations: *mut pg_sys::List,
     /// Under what the plan was made.
     pub made: MadeUnder,
     /// What is planned in the place of the combined query if a part is gone that has no plan; null if all have one.
@@ -51,7 +47,7 @@ pub fn columns_of(part: &Part) -> Option<Vec<Column>> {
 const LEAVES: usize = 0;
 const QUERY: usize = 1;
 const PLANS: usize = 2;
-const RELATIONS: usize = 3;
+const DIMENSIONS: usize = 3;
 const NUMBERS: usize = 4;
 const QUESTION: usize = 5;
 
@@ -65,14 +61,6 @@ fn whole(halves: &[i32]) -> u64 {
 }
 
 impl Recipe {
-    /// The relations that every part reads, beside its leaf.
-    pub fn dimensions(&self) -> impl Iterator<Item = u32> {
-        // There may be thousands of leaves.
-        let leaves: BTreeSet<u32> = self.leaves.iter().map(|leaf| leaf.relation.to_u32()).collect();
-        // SAFETY: a list of OIDs.
-        unsafe { oids(self.relations) }.map(pg_sys::Oid::to_u32).filter(move |relation| !leaves.contains(relation))
-    }
-
     /// The recipe as a list of nodes, in the current memory context.
     pub fn to_list(&self) -> *mut pg_sys::List {
         let leaves = list_of_oids(self.leaves.iter().map(|leaf| leaf.relation));
@@ -82,9 +70,10 @@ impl Recipe {
         let long = [catalogs, ddl, settings.hi, settings.lo].into_iter().flat_map(halves);
         let oids = [role, self.part.relation].map(|oid| oid.to_u32().cast_signed());
         let short = oids.into_iter().chain([self.options]);
+        let dimensions = list_of_oids(self.part.dimensions.iter().copied());
         let numbers = list_of_numbers(long.chain(short));
         let question = self.question.cast();
-        list_of([leaves, self.part.query.cast(), plans, self.relations, numbers, question])
+        list_of([leaves, self.part.query.cast(), plans, dimensions, numbers, question])
     }
 
     /// The recipe that `to_list` has made a list of, or the server a copy of that.
@@ -106,10 +95,9 @@ impl Recipe {
                 part: Part {
                     query: node_at(list, QUERY)?,
                     relation: pg_sys::Oid::from(relation.cast_unsigned()),
-                    dimensions: Vec::new(),
+                    dimensions: oids(list_at(DIMENSIONS)?).collect(),
                 },
                 leaves,
-                relations: list_at(RELATIONS)?,
                 made: MadeUnder {
                     versions: Versions { catalogs: long[0], ddl: long[1] },
                     under: Under {

@@ -13,14 +13,14 @@ use super::held_claims::Lead;
 use super::outcome::{Guarantees, Miss};
 use super::rules::{self, StartedUnder, Stored, UNKNOWN_CATALOGS};
 use super::verdict::{self, Eligible};
-use super::{admission, portal};
+use super::{admission, execute_rights, portal};
 use crate::arrow::column::{self, Column};
 use crate::invalidation::own_writes;
 use crate::pg::compat::unchecked_plan;
 use crate::pg::tree::{Tree, child};
 use crate::pg::{allocator, backend, server};
 use crate::query::clock::Cuts;
-use crate::query::eligibility::{QueryTraits, check_query};
+use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::EnvironmentHash;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Cacheable, Under, Verdict, Versions, environment, identity, relations};
@@ -62,7 +62,7 @@ pub fn environment(store: &SharedStore, made: MadeUnder) -> Option<EnvironmentHa
         || allocator::is_short()
         || own_writes::has_transaction_id()
         || MadeUnder::now(store, made.versions) != made
-        || (current != made.versions && !portal::has_valid_plan())
+        || (current != made.versions && (!portal::has_valid_plan() || execute_rights::may_lack(current.ddl)))
     {
         return None;
     }
@@ -131,28 +131,6 @@ pub struct PlannedPart<'p> {
     pub environment: EnvironmentHash,
     /// The definitions by which it was looked up.
     pub versions: Versions,
-}
-
-/// Checks that the parts of such a query may be stored, as far as the query itself goes. `part` is the part's query,
-/// asked of no leaf yet.
-///
-/// # Errors
-/// Why not.
-pub fn check_part(store: &SharedStore, part: Tree<'_, pg_sys::Query>, versions: Versions) -> Result<(), Reason> {
-    let form = identity::of(part, store.seed())?.form;
-    let traits = match forms::finding(form, versions, || None) {
-        Some(Finding::Refused(reason)) => return Err(reason),
-        Some(Finding::Eligible(traits)) => traits,
-        None => {
-            let found = check_query(part, store.seed());
-            let finding = found.traits.map_or_else(Finding::Refused, Finding::Eligible);
-            if !found.resolves_names && rules::check_own_writes(&[]).is_ok() {
-                forms::remember(form, versions, None, finding);
-            }
-            found.traits?
-        }
-    };
-    if may_have_parts(&traits) && traits.clocks == 0 { Ok(()) } else { Err(Reason::MovingClock) }
 }
 
 /// What is needed to store a part, after its plan was made.

@@ -1,10 +1,9 @@
 //! The columns of the parts: keys of the site, then states of aggregates, and columns that depend on keys.
 
-use pgrx::pg_sys::{self, NodeTag};
+use pgrx::pg_sys;
 
-use super::site::{Site, selected};
+use super::site::Site;
 use super::{Obstacle, SUB_QUERY, UNGROUPED_COLUMN};
-use crate::pg::folding;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child};
 use crate::pg::tree_making::{are_equal, copy};
@@ -66,9 +65,11 @@ impl Columns {
                 }
                 kept!(pg_sys::contain_vars_of_level(key.as_ptr(), 0))
             };
-            // SAFETY: as above.
-            let kind = unsafe { PartColumn::of(key.as_ptr()) };
-            columns.kinds.push(PartColumn { modifier: planned_modifier(query, key), ..kind });
+            // What the planner leaves of it may have a type modifier that the whole has not.
+            // SAFETY: as above; a copy is folded.
+            columns.kinds.push(unsafe {
+                PartColumn::of(kept!(pg_sys::eval_const_expressions(std::ptr::null_mut(), copy(key.as_ptr()))))
+            });
             columns.expressions.push(key.as_ptr());
             columns.keys.push(has_columns);
         }
@@ -116,22 +117,5 @@ impl Columns {
         let PartColumn { type_oid, modifier, collation } = self.kinds[place];
         // SAFETY: the result is a new node.
         unsafe { kept!(pg_sys::makeVar(self.tuplestore, place as i16 + 1, type_oid, modifier, collation, 0)).cast() }
-    }
-}
-
-/// The type modifier that a key of a query has in a plan. The parser gives one to CASE and COALESCE only if all
-/// branches have it. The planner drops those that constants exclude, and the client sees the modifier of what is left.
-fn planned_modifier(query: Tree<'_, pg_sys::Query>, key: Tree<'_, pg_sys::Node>) -> i32 {
-    if let Some((below, expression)) = key.as_a::<pg_sys::Var>().and_then(|column| selected(query, column)) {
-        return planned_modifier(below, expression);
-    }
-    // SAFETY: a valid expression, of which a copy is planned.
-    unsafe {
-        let modifier = server::exprTypmod(key.as_ptr());
-        let is_branched = matches!(key.without_relabelling().tag(), NodeTag::T_CaseExpr | NodeTag::T_CoalesceExpr);
-        if modifier >= 0 || !is_branched {
-            return modifier;
-        }
-        server::exprTypmod(folding::fold(copy(key.as_ptr()), std::ptr::null_mut()).expression)
     }
 }

@@ -12,38 +12,6 @@ use crate::query::partitions::Bound;
 /// How many bounds there are at most: there is a bit for each.
 const MOST_BOUNDS: usize = 64;
 
-/// The conjuncts of a condition, in their order.
-pub(super) fn conjuncts<'t>(condition: Option<Tree<'t, pg_sys::Node>>) -> Vec<Tree<'t, pg_sys::Node>> {
-    let mut found = Vec::new();
-    add_conjuncts(condition, &mut found);
-    found
-}
-
-fn add_conjuncts<'t>(condition: Option<Tree<'t, pg_sys::Node>>, found: &mut Vec<Tree<'t, pg_sys::Node>>) {
-    let Some(condition) = condition else { return };
-    if let Some(all) = condition.as_a::<pg_sys::BoolExpr>()
-        && all.boolop == pg_sys::BoolExprType::AND_EXPR
-    {
-        children!(all.args as Node).for_each(|one| add_conjuncts(Some(one), found));
-    } else if let Some(list) = condition.as_a::<pg_sys::List>() {
-        list.items().for_each(|one| add_conjuncts(one, found));
-    } else {
-        found.push(condition);
-    }
-}
-
-/// All of these; null for none.
-pub(super) fn all_of(conjuncts: impl ExactSizeIterator<Item = *mut pg_sys::Node>) -> *mut pg_sys::Node {
-    let count = conjuncts.len();
-    let mut conjuncts = conjuncts.peekable();
-    match count {
-        0 => std::ptr::null_mut(),
-        1 => conjuncts.next().unwrap_or(std::ptr::null_mut()),
-        // SAFETY: a new node, over valid expressions.
-        _ => unsafe { kept!(pg_sys::make_andclause(list_of(conjuncts))).cast() },
-    }
-}
-
 /// What a part asks of the columns of the table.
 pub(super) struct Conditions {
     pub bounds: Vec<Bound>,
@@ -67,7 +35,8 @@ impl Conditions {
             unsafe {
                 let Some(level) = Tree::enter(filter.level) else { continue };
                 let mut others = Vec::new();
-                for conjunct in conjuncts(Tree::enter(*filter.condition)) {
+                let conjuncts = kept!(pg_sys::make_ands_implicit((*filter.condition).cast()));
+                for conjunct in Tree::enter(conjuncts).into_iter().flat_map(Tree::items).flatten() {
                     match bound_of(level, conjunct, table, values).filter(|_| taken.bounds.len() < MOST_BOUNDS) {
                         Some(bound) => {
                             taken.bounds.push(bound);
@@ -82,7 +51,7 @@ impl Conditions {
                         }
                     }
                 }
-                *filter.condition = all_of(others.into_iter());
+                *filter.condition = kept!(pg_sys::make_ands_explicit(list_of(others))).cast();
                 taken.others = kept!(pg_sys::list_concat(taken.others, list_of(policies(level, table, values))));
             }
         }
@@ -101,9 +70,9 @@ impl Conditions {
             let Some(filter) = filters.get(*place) else { continue };
             // SAFETY: as above.
             unsafe {
-                let others = Some(*filter.condition).filter(|condition| !condition.is_null());
-                let all: Vec<_> = others.into_iter().chain([copy(bound.clause)]).collect();
-                *filter.condition = all_of(all.into_iter());
+                let all = kept!(pg_sys::make_ands_implicit((*filter.condition).cast()));
+                let all = kept!(pg_sys::lappend(all, copy(bound.clause).cast()));
+                *filter.condition = kept!(pg_sys::make_ands_explicit(all)).cast();
             }
         }
     }

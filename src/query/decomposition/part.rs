@@ -6,6 +6,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::columns::Columns;
 use super::conditions::Conditions;
 use super::constants::Values;
+use super::filters::{Filter, filters};
 use super::leaf;
 use super::site::Site;
 use super::{Obstacle, PARAMETER, SUB_QUERY, SYSTEM_COLUMN};
@@ -43,7 +44,13 @@ impl Part {
         // SAFETY: nodes of a valid query, and new ones made of copies of them.
         let query = unsafe { asked(site, columns) };
         // SAFETY: as above.
-        unsafe { check_nodes(query) }?;
+        unsafe {
+            // Constants are computed as the planner does it, so that bounds are found.
+            for Filter { condition, .. } in filters(query) {
+                *condition = kept!(pg_sys::eval_const_expressions(std::ptr::null_mut(), *condition));
+            }
+            check_nodes(query)?;
+        }
         Ok(Self { query, relation: site.relation, dimensions: site.dimensions.clone() })
     }
 

@@ -217,17 +217,7 @@ pub(super) fn origin<'t>(
     if entry.rtekind == RTEKind::RTE_RELATION {
         return Some((entry, column));
     }
-    let (below, expression) = selected(query, column)?;
-    origin(below, expression.as_a::<pg_sys::Var>()?)
-}
-
-/// What a column is that a query reads from a sub-query that selects, joins and filters; and that sub-query.
-pub(super) fn selected<'t>(
-    query: Tree<'t, pg_sys::Query>,
-    column: Tree<'t, pg_sys::Var>,
-) -> Option<(Tree<'t, pg_sys::Query>, Tree<'t, pg_sys::Node>)> {
-    let entry = entry_of(query, column.varno).filter(|_| column.varlevelsup == 0 && column.varattno > 0)?;
     let below = selection(entry)?;
     let target = children!(below.targetList as TargetEntry).find(|target| target.resno == column.varattno)?;
-    Some((below, child!(target.expr)?.as_node()))
+    origin(below, child!(target.expr)?.as_node().as_a::<pg_sys::Var>()?)
 }

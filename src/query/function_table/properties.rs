@@ -42,15 +42,11 @@ pub const LISTING_COLUMNS: u32 = 1 << 9;
 pub const EXTREME: u32 = 1 << 10;
 /// Computes exactly, so that the order of its input cannot show.
 pub const ORDER_BLIND: u32 = 1 << 11;
-/// Combines its own results, which are of the type of its argument.
-pub const SELF_COMBINING: u32 = 1 << 12;
 
 // Functions that are computed for constants while a query is planned (`decomposition::constants`).
 
 /// Adds to a date or a time, subtracts from it, or casts it; or casts between smallint, integer and bigint.
 pub const CONSTANT_ARITHMETIC: u32 = 1 << 13;
-/// Gives a field of a date, a timestamp or a timestamptz. Some fields are whole numbers (`decomposition::columns`).
-pub const FIELD_OF_TIME: u32 = 1 << 14;
 
 // Functions in clock expressions (`clock::expression`). Those that have no other types than dates, times, numbers and
 // booleans are known by that, and change in steps if they give dates, integers or booleans.

@@ -5,25 +5,15 @@ use pgrx::pg_sys;
 
 use crate::pg::catalog_row::CatalogRow;
 
-/// The active snapshot.
-pub struct ActiveSnapshot(pg_sys::Snapshot);
-
-impl ActiveSnapshot {
-    /// The active snapshot.
-    ///
-    /// # Errors
-    /// There is none that tells which transactions it sees.
-    pub fn take() -> Result<Self, Reason> {
-        // SAFETY: asks for the head of the backend's stack of snapshots.
-        unsafe {
-            if !kept!(pg_sys::ActiveSnapshotSet()) {
-                return Err(Reason::Snapshot);
-            }
-            let snapshot = kept!(pg_sys::GetActiveSnapshot());
-            let is_usable = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC;
-            is_usable.then_some(Self(snapshot)).ok_or(Reason::Snapshot)
-        }
-    }
+/// The active snapshot, which stays as long as a statement is planned or started.
+///
+/// # Errors
+/// There is none that tells which transactions it sees.
+pub fn active_snapshot<'s>() -> Result<&'s pg_sys::SnapshotData, Reason> {
+    // SAFETY: asks for the head of the backend's stack of snapshots.
+    let active =
+        unsafe { if kept!(pg_sys::ActiveSnapshotSet()) { kept!(pg_sys::GetActiveSnapshot()).as_ref() } else { None } };
+    active.filter(|snapshot| snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC).ok_or(Reason::Snapshot)
 }
 
 /// What the catalog says of a relation.
@@ -42,15 +32,14 @@ impl Definition {
     ///
     /// # Errors
     /// There is no such relation any more.
-    pub fn read(relation: pg_sys::Oid, snapshot: &ActiveSnapshot) -> Result<Self, Reason> {
+    pub fn read(relation: pg_sys::Oid, snapshot: &pg_sys::SnapshotData) -> Result<Self, Reason> {
         let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, relation).ok_or(Reason::DdlInProgress)?;
         let class = row.relation().ok_or(Reason::DdlInProgress)?;
         Ok(Self {
             kind: class.relkind as u8,
             is_temporary: class.relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP,
             is_partition: class.relispartition,
-            // SAFETY: the snapshot is the active one, which stays for the statement.
-            is_seen: row.is_seen_by(unsafe { &*snapshot.0 }),
+            is_seen: row.is_seen_by(snapshot),
         })
     }
 

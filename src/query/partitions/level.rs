@@ -5,8 +5,7 @@ use pgrx::pg_sys;
 
 use super::bound::AboutTable;
 use crate::pg::compat::tree::columns_in;
-use crate::pg::compat::{PrunedTable, pruned_table};
-use crate::pg::tree_making::list_of;
+use crate::pg::tree_making::{list_of, new_node};
 use crate::query::operator_families::is_ordered_by_server;
 
 /// What a query asks of a table, whose columns are those of relation 1.
@@ -46,32 +45,66 @@ pub unsafe fn partitions(table: pg_sys::Oid, root: pg_sys::Oid, asked: &Asked) -
         let parent = kept!(pg_sys::relation_open(root, pg_sys::NoLock as _));
         let described = &*kept!(pg_sys::RelationGetPartitionDesc(relation, true));
         let map = columns_in((*relation).rd_att, (*parent).rd_att);
-        let found = pruned_table(relation, described).and_then(|pruned| pruned_by(&pruned, described, map, asked));
+        let global = new_node::<pg_sys::PlannerGlobal>();
+        let found = pruned_by(planned(table, global), described, map, asked);
+        kept!(pg_sys::DestroyPartitionDirectory((*global).partition_directory));
         kept!(pg_sys::relation_close(parent, pg_sys::NoLock as _));
         kept!(pg_sys::relation_close(relation, pg_sys::NoLock as _));
         found.ok_or(Reason::TooComplex)
     }
 }
 
+/// A partitioned table as the planner knows it, with its columns as those of relation 1, and without conditions.
+///
+/// # Safety
+/// The table must be there and partitioned, and `global` a new node. Its directory of partitions is to be destroyed.
+unsafe fn planned(table: pg_sys::Oid, global: *mut pg_sys::PlannerGlobal) -> *mut pg_sys::RelOptInfo {
+    let (root, planned) = (new_node::<pg_sys::PlannerInfo>(), new_node::<pg_sys::RelOptInfo>());
+    let entry = new_node::<pg_sys::RangeTblEntry>();
+    // SAFETY: new nodes, which say of the table what those of a query would say; room for two entries, from 0.
+    unsafe {
+        (*entry).rtekind = pg_sys::RTEKind::RTE_RELATION;
+        (*entry).relid = table;
+        (*entry).relkind = pg_sys::RELKIND_PARTITIONED_TABLE as _;
+        (*entry).rellockmode = pg_sys::AccessShareLock as _;
+        (*entry).inh = true;
+        let room = size_of::<[*mut pg_sys::RangeTblEntry; 2]>();
+        let entries: *mut [*mut pg_sys::RangeTblEntry; 2] = kept!(pg_sys::palloc0(room)).cast();
+        (*entries)[1] = entry;
+        (*root).parse = new_node::<pg_sys::Query>();
+        (*root).glob = global;
+        (*root).simple_rte_array = entries.cast();
+        (*root).simple_rel_array_size = 2;
+        (*planned).relid = 1;
+        kept!(pg_sys::get_relation_info(root, table, true, planned));
+    }
+    planned
+}
+
 /// # Safety
 /// As `partitions`; `map` says which columns the table has in the place of those of the root, null for the same.
 unsafe fn pruned_by(
-    pruned: &PrunedTable,
+    planned: *mut pg_sys::RelOptInfo,
     described: &pg_sys::PartitionDescData,
     map: *mut pg_sys::AttrMap,
     asked: &Asked,
 ) -> Option<Vec<Partition>> {
     let is_asked = !asked.others.is_null() || asked.bounds.iter().any(Option::is_some);
-    let are_known =
-        || pruned.orders.iter().all(|(family, function, oid)| is_ordered_by_server(*family, *oid, *function));
-    if is_asked && !are_known() {
+    // SAFETY: the planner has noted the key of the table, whose arrays have as many items as it has columns.
+    let is_known = |column: usize| unsafe {
+        let key = &*(*planned).part_scheme;
+        let function = (*key.partsupfunc.add(column)).fn_oid;
+        is_ordered_by_server(*key.partopfamily.add(column), *key.partopcintype.add(column), function)
+    };
+    // SAFETY: as above.
+    if is_asked && !(0..unsafe { (*(*planned).part_scheme).partnatts } as usize).all(is_known) {
         return None;
     }
     let count = described.nparts as usize;
     // SAFETY: the caller's promise; the conditions are copied where they are changed.
     let partitions_with = |conditions: *mut pg_sys::List| unsafe {
-        (*pruned.planned).baserestrictinfo = in_columns_of(map, conditions);
-        let found = kept!(pg_sys::prune_append_rel_partitions(pruned.planned));
+        (*planned).baserestrictinfo = in_columns_of(map, conditions);
+        let found = kept!(pg_sys::prune_append_rel_partitions(planned));
         (0..count).map(|number| kept!(pg_sys::bms_is_member(number as i32, found))).collect::<Vec<bool>>()
     };
     // Each time by itself: the planner makes less of a key of several columns if it finds more conditions.

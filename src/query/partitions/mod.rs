@@ -21,7 +21,8 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 pub use bound::Bound;
-use definition::{ActiveSnapshot, Definition};
+use definition::Definition;
+pub use definition::active_snapshot;
 use level::Asked;
 
 use crate::pg::compat::lock_at_once;
@@ -64,14 +65,14 @@ pub unsafe fn leaves(table: pg_sys::Oid, bounds: &[Bound], others: *mut pg_sys::
         count @ 1..=64 => u64::MAX >> (64 - count),
         _ => return Err(Reason::TooComplex),
     };
-    let snapshot = ActiveSnapshot::take()?;
+    let snapshot = active_snapshot()?;
     let asked = Asked { bounds: bounds.iter().map(Bound::about_table).collect(), others };
     let mut found = Leaves::default();
     // The next one stands at the end.
     let mut waiting = vec![(table, all)];
     while let Some((relation, left)) = waiting.pop() {
         lock(relation)?;
-        let definition = Definition::read(relation, &snapshot)?;
+        let definition = Definition::read(relation, snapshot)?;
         definition.check_permanent()?;
         if relation != table {
             definition.check_bounds_hold()?;

@@ -81,7 +81,7 @@ def condition(chance, table):
     column = f"{table}.{column}"
     forms = [f"{column} {chance.choice(['<', '<=', '=', '>=', '>', '<>'])} {number}"] * 6
     forms += [f"{column} IN ({number}, {number + 1})", f"({column} = {number} OR v = 1)", f"{column} IS NULL", f"{column} = {number}::bigint", f"{number} > {column}",
-              f"{column} BETWEEN {number} AND {number + 7}", f"{column} + 1 = {number}", f"{column} = {number}::numeric"]
+              f"{column} BETWEEN {number} AND {number + 7}", f"{column} + 1 = {number}", f"{column} = {number}::numeric", f"NOT ({column} <> {number})"]
     return chance.choice(forms)
 
 

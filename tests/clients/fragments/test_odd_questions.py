@@ -170,7 +170,6 @@ def test_ways_that_combine(writer, connect, way, combines):
 @pytest.mark.parametrize("query", [
     "SELECT CASE WHEN 1 > 3 THEN m ELSE m::varchar(3) END, count(*) FROM modified GROUP BY 1",
     "SELECT COALESCE(NULL::varchar(3), m) AS a, count(*) FROM modified GROUP BY a",
-    "SELECT a, count(*) FROM (SELECT COALESCE(NULL::varchar(3), m) AS a FROM modified) s GROUP BY a",
     "SELECT CASE WHEN n > 3 THEN m ELSE m::varchar(3) END, count(*) FROM modified GROUP BY 1",
 ])
 @pytest.mark.parametrize("execute", ["exec_", "extended"])

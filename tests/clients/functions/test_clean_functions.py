@@ -165,7 +165,7 @@ SERVERS = """SELECT oid, proname || '(' || array_to_string(ARRAY(SELECT typname 
                                                        JOIN pg_type t ON t.oid = kind ORDER BY place), ',') || ')',
                     provolatile, prokind, prorettype IN ('trigger'::regtype, 'event_trigger'::regtype)
              FROM pg_proc WHERE oid = ANY(%s)"""
-AGGREGATES = {"EXTREME", "ORDER_BLIND", "SELF_COMBINING"}
+AGGREGATES = {"EXTREME", "ORDER_BLIND"}
 ACCEPTING = {"SETTINGS", "SEARCHING", "OUTPUT", "JSON"}
 ASKS = re.compile("now|current|clock|timeofday|session|user|random|nextval|setval|txid|snapshot")
 

@@ -109,6 +109,7 @@ SELECT regexp_replace(detail, '^.*; ', '') AS detail, query FROM (VALUES
     ('SELECT sum(f) FROM sale'),
     ('SELECT string_agg(product, '','' ORDER BY product) FROM sale'),
     ('SELECT stddev(i4) FROM sale'),
+    ('SELECT json_agg(i4) FROM sale'),
     ('SELECT max(n) FROM sale'),
     ('SELECT min(f) FROM sale'),
     ('SELECT count(DISTINCT shop) FROM sale'),
