@@ -29,7 +29,7 @@ fn collect(text: &CStr, arguments: &[Argument<'_>]) -> GatheredStream {
     within(text, || {
         under_callers_snapshot(|| {
             let query = InnerQuery::prepare(text, arguments, Pace::Whole);
-            let decision = decide(&store, query.desc(), None, false);
+            let decision = decide(&store, query.desc(), false);
             query.start();
             let output = GatheredStream::default();
             let export = Export::begin(query.desc(), decision, &ExportOptions::default(), output);

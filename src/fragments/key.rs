@@ -1,27 +1,21 @@
 //! The key of a part: everything that its rows can depend on besides the data. Keeps nothing.
-//!
-//! A part has no text of its own. The server's own serialization of its query stands in for it: that has every field of
-//! every node, so two parts with the same are the same question. Where the nodes stood in a text is left out.
 
-use std::ffi::CStr;
-use std::rc::Rc;
-
-use arrow_cache_core::{CacheKey, Hash128, HashBuffer, OutOfMemory};
+use arrow_cache_core::{CacheKey, HashBuffer, Reason};
 use pgrx::pg_sys;
 
+use crate::lookup::parts::PartKey;
+use crate::pg::tree::Tree;
 use crate::query::decomposition::AskedPart;
-use crate::query::hashes::EnvironmentHash;
+use crate::query::hashes::{EnvironmentHash, TreeHash};
+use crate::query::identity;
 use crate::query::partitions::Leaf;
-
-/// Fields that say where in a text a node stood.
-const PLACES: [&[u8]; 3] = [b":location ", b":stmt_location ", b":stmt_len "];
 
 /// What all parts of a statement have in common.
 pub struct PartKeys {
     seed: u64,
-    query: Hash128,
+    query: TreeHash,
     /// The bounds, with their places.
-    clauses: Vec<(usize, Hash128)>,
+    clauses: Vec<(usize, TreeHash)>,
     environment: EnvironmentHash,
 }
 
@@ -29,73 +23,43 @@ impl PartKeys {
     /// The keys of the parts of a statement that runs in this environment.
     ///
     /// # Errors
-    /// There is no memory for the serialized query.
-    pub fn of(part: &AskedPart, environment: EnvironmentHash, seed: u64) -> Result<Self, OutOfMemory> {
-        let query = hash_of_node(part.query.cast(), seed)?;
+    /// As `identity::of`.
+    pub fn of(part: &AskedPart, environment: EnvironmentHash, seed: u64) -> Result<Self, Reason> {
+        let query = tree_of(part.query.cast(), seed)?;
         let clauses = part
             .places_of_bounds()
             .zip(part.bounds())
-            .map(|(place, bound)| Ok((place, hash_of_node(bound.clause.cast(), seed)?)))
-            .collect::<Result<_, OutOfMemory>>()?;
+            .map(|(place, bound)| Ok((place, tree_of(bound.clause.cast(), seed)?)))
+            .collect::<Result<_, Reason>>()?;
         Ok(Self { seed, query, clauses, environment })
     }
 
-    /// The key of one leaf's part, and the text that is stored with it, which tells it from parts with the same key.
+    /// The key of one leaf's part.
     ///
     /// # Errors
-    /// There is no memory for them.
-    pub fn of_leaf(&self, leaf: Leaf) -> Result<(CacheKey, Rc<[u8]>), OutOfMemory> {
+    /// There is no memory for it.
+    pub fn of_leaf(&self, leaf: Leaf) -> Result<PartKey, Reason> {
         let mut key = HashBuffer::new();
-        key.u64(self.seed);
+        key.seed(self.seed);
         key.part(b"part");
-        key.hash(self.query);
+        key.hash(self.query.0);
         key.hash(self.environment.0);
         key.u32(leaf.relation.to_u32());
-        let mut question = HashBuffer::new();
-        question.hash(self.query);
         for (number, (place, clause)) in self.clauses.iter().enumerate() {
             if leaf.asked & (1 << number) != 0 {
-                for hash in [&mut key, &mut question] {
-                    hash.u64(*place as u64);
-                    hash.hash(*clause);
-                }
+                key.u64(*place as u64);
+                key.hash(clause.0);
             }
         }
-        if !key.is_complete() || !question.is_complete() {
-            return Err(OutOfMemory);
+        if !key.is_complete() {
+            return Err(Reason::OutOfMemory);
         }
-        let Hash128 { hi, lo } = question.finish();
-        let text = format!("part {hi:016x}{lo:016x} of relation {}", leaf.relation.to_u32());
-        Ok((CacheKey(key.finish()), Rc::from(text.as_bytes())))
+        Ok(PartKey { key: CacheKey(key.finish()), relation: leaf.relation })
     }
 }
 
-/// The hash of a node and all below it, wherever they stood in a text.
-fn hash_of_node(node: *const pg_sys::Node, seed: u64) -> Result<Hash128, OutOfMemory> {
-    let mut hash = HashBuffer::new();
-    hash.u64(seed);
-    // SAFETY: a valid node; the text ends with NUL, and is freed once, when nobody uses it any more.
-    unsafe {
-        let text = kept!(pg_sys::nodeToString(node.cast()));
-        add_without_places(&mut hash, CStr::from_ptr(text).to_bytes());
-        kept!(pg_sys::pfree(text.cast()));
-    }
-    if hash.is_complete() { Ok(hash.finish()) } else { Err(OutOfMemory) }
-}
-
-/// Adds a serialized node without the numbers of `PLACES`. No name or constant can look like such a field: the server
-/// writes spaces in names with a backslash, and constants as numbers.
-fn add_without_places(hash: &mut HashBuffer, mut rest: &[u8]) {
-    while let Some(start) = rest.iter().position(|byte| *byte == b':') {
-        let (before, field) = rest.split_at(start);
-        hash.part(before);
-        let name = PLACES.iter().find(|name| field.starts_with(name)).map_or(1, |name| name.len());
-        hash.part(&field[..name]);
-        rest = &field[name..];
-        if name > 1 {
-            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'-').count();
-            rest = &rest[digits..];
-        }
-    }
-    hash.part(rest);
+fn tree_of(node: *mut pg_sys::Node, seed: u64) -> Result<TreeHash, Reason> {
+    // SAFETY: a query of a part, or a clause of one, which are valid trees.
+    let node = unsafe { Tree::enter(node) }.ok_or(Reason::TooComplex)?;
+    identity::of(node, seed).map(|identity| identity.tree)
 }

@@ -49,11 +49,11 @@ pub struct Surroundings {
 
 /// The leaf of a part that is run.
 #[derive(Clone, Copy)]
-pub struct RunLeaf<'k> {
+pub struct RunLeaf {
     /// One of the bounds that are asked in it is about a partition key.
     pub is_at_end: bool,
     /// What its rows are stored as; `None` if they are not.
-    pub key: Option<&'k PartKey>,
+    pub key: Option<PartKey>,
 }
 
 /// How the rows of a part come.
@@ -78,7 +78,7 @@ pub struct PartRun {
 impl PartRun {
     /// Starts the plan of a leaf's query. Runs it, too, if other processes take part. Its rows are stored, if they may be;
     /// others wait for them if `lead` has its claim.
-    pub fn start(plan: *mut pg_sys::PlannedStmt, leaf: RunLeaf<'_>, surroundings: &Surroundings, lead: Lead) -> Self {
+    pub fn start(plan: *mut pg_sys::PlannedStmt, leaf: RunLeaf, surroundings: &Surroundings, lead: Lead) -> Self {
         let state = surroundings.state;
         // SAFETY: the statement runs, so its state is valid, and so is the plan that lies in its memory. The memory of the
         // part is a child of that of the statement.
@@ -215,7 +215,7 @@ fn nowhere() -> *mut pg_sys::DestReceiver {
 ///
 /// # Errors
 /// Why they are not stored.
-fn miss(part: QueryDesc<'_>, leaf: RunLeaf<'_>, surroundings: &Surroundings) -> Result<Box<Miss>, Reason> {
+fn miss(part: QueryDesc<'_>, leaf: RunLeaf, surroundings: &Surroundings) -> Result<Box<Miss>, Reason> {
     let environment = surroundings.environment.ok_or(Reason::OwnWrites)?;
     let key = leaf.key.ok_or(Reason::OwnWrites)?;
     let store = shmem::store().ok_or(Reason::NoRoom)?;

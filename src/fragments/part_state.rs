@@ -44,7 +44,7 @@ impl PartState {
 
     /// Pins the stored part, if there is one that holds; says whether there is. What cannot be looked up is computed.
     pub fn look_up(&mut self, store: &SharedStore, surroundings: &Surroundings) -> bool {
-        let Some(key) = &self.key else { return false };
+        let Some(PartKey { key, .. }) = self.key else { return false };
         // SAFETY: the snapshot of the statement is registered; the context outlives the statement. A stored part has
         // the columns that were compared with its own.
         let hold = unsafe {

@@ -15,7 +15,7 @@ use super::part_state::{PartState, Rows};
 use super::recipe::{Recipe, renewal_of};
 use super::tuples::{columns_of, copy_values, next_tuple};
 use crate::error::{CacheError, or_raise};
-use crate::lookup::parts;
+use crate::lookup::parts::{self, PartKey};
 use crate::lookup::single_flight::{self, Joined, Patience};
 use crate::lookup::{Lead, definition_versions, portal};
 use crate::pg::backend_local::Local;
@@ -313,7 +313,7 @@ impl Contents {
             if self.surroundings.environment.is_some() {
                 count(Counter::FragmentsComputed, 1);
             }
-            let leaf = RunLeaf { is_at_end: part.is_at_end, key: part.key.as_ref() };
+            let leaf = RunLeaf { is_at_end: part.is_at_end, key: part.key };
             part.rows = Rows::Running(PartRun::start(part.plan, leaf, &self.surroundings, lead));
         }
     }
@@ -327,7 +327,7 @@ impl Contents {
         };
         let is_free = |part: &PartState| {
             !matches!(part.rows, Rows::Waiting)
-                || part.key.as_ref().is_none_or(|(key, _)| !single_flight::is_computed(&store, *key, Wanted::Current))
+                || part.key.is_none_or(|part| !single_flight::is_computed(&store, part.key, Wanted::Current))
         };
         let mut left = self.position..self.states.len();
         if let Some(place) = left.find(|place| is_free(&self.states[*place])) {
@@ -336,14 +336,14 @@ impl Contents {
         let Some(part) = self.states.get_mut(self.position) else { return Lead::default() };
         // SAFETY: the statement runs, with a registered snapshot.
         let snapshot = unsafe { self.surroundings.snapshot.as_ref() };
-        while let Some(key) = part.key.clone().filter(|_| matches!(part.rows, Rows::Waiting)) {
+        while let Some(PartKey { key, .. }) = part.key.filter(|_| matches!(part.rows, Rows::Waiting)) {
             if part.look_up(&store, &self.surroundings) {
                 single_flight::note_answer();
                 count(Counter::FragmentsServed, 1);
                 break;
             }
             let relations = [&[part.leaf.to_u32()], self.surroundings.dimensions.as_slice()].concat();
-            match parts::join(&store, &key, &relations, snapshot, &mut self.patience) {
+            match parts::join(&store, key, &relations, snapshot, &mut self.patience) {
                 Joined::Computes(lead) => return lead,
                 Joined::LooksAgain => {}
             }

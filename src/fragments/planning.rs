@@ -13,7 +13,7 @@ use super::recipe::{LeafPart, Recipe, renewal_of};
 use super::tuples::columns_of;
 use super::{called_functions, part_plan, path, planner_conditions};
 use crate::invalidation::own_writes;
-use crate::lookup::parts::{self, MadeUnder, may_have_parts};
+use crate::lookup::parts::{self, MadeUnder, PartKey, may_have_parts};
 use crate::lookup::{self, Call, Eligible, definition_versions, may_lack_execute, portal, timing};
 use crate::pg::inheritance;
 use crate::pg::lists::{nodes, oids};
@@ -99,7 +99,7 @@ pub fn combine_moving(call: &Call<'_>) -> Option<Combination> {
     let versions = definition_versions(&store);
     // SAFETY: called inside a transaction.
     unsafe { kept!(pg_sys::AcceptInvalidationMessages()) };
-    let form = identity::of(call.query(), store.seed()).ok()?.form.id();
+    let form = identity::of(call.query().as_node(), store.seed()).ok()?.form.id();
     timing::time_statement(form, false);
     if admission::worth(form, is_kept(call)) != Worth::Combined {
         return None;
@@ -209,8 +209,8 @@ fn stored_leaves(
     let snapshot =
         unsafe { if kept!(pg_sys::ActiveSnapshotSet()) { kept!(pg_sys::GetActiveSnapshot()).as_ref() } else { None } };
     let cost = |leaf: &Leaf| {
-        let key = keys.of_leaf(*leaf).ok()?;
-        let pin = parts::stored_part(store, &key, &columns, snapshot)?;
+        let PartKey { key, .. } = keys.of_leaf(*leaf).ok()?;
+        let pin = parts::stored_part(store, key, &columns, snapshot)?;
         let cost = store.view(&pin).plan_cost();
         store.unpin(pin);
         Some(cost)

@@ -41,7 +41,7 @@ fn version(call: FunctionCall<'_>) -> Option<String> {
         return None;
     }
     let mut all = HashBuffer::new();
-    all.u64(store.seed());
+    all.seed(store.seed());
     all.part(b"version");
     // The trees of each query go before those of the next. An error leaves them to the end of the statement.
     // SAFETY: a new context, child of the current one, used here alone.

@@ -50,7 +50,7 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
         return Err(Reason::DdlInProgress);
     }
     let mut token = HashBuffer::new();
-    token.u64(store.seed());
+    token.seed(store.seed());
     token.part(b"change token");
     token.hash(key.0);
     // In other encodings of the client the same answer has other bytes.

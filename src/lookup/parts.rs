@@ -27,8 +27,14 @@ use crate::query::{Cacheable, Under, Verdict, Versions, environment, identity, r
 use crate::settings;
 use crate::shmem::{self, SharedStore};
 
-/// The key of a part, and the text that tells it from others with that key.
-pub type PartKey = (CacheKey, Rc<[u8]>);
+/// What a part is stored as.
+#[derive(Clone, Copy)]
+pub struct PartKey {
+    /// The key of its rows.
+    pub key: CacheKey,
+    /// The leaf that they come from.
+    pub relation: pg_sys::Oid,
+}
 
 /// Returns true if answers of such queries may be combined of parts. The time may stand in bounds, which are computed
 /// when the query is planned. What they rest on besides the rows of relations is left to whole answers.
@@ -84,13 +90,13 @@ pub fn environment_now() -> Option<EnvironmentHash> {
 /// The stored part with this key, if it holds under the snapshot.
 pub fn stored_part(
     store: &SharedStore,
-    (key, text): &PartKey,
+    key: CacheKey,
     columns: &[Column],
     snapshot: Option<&pg_sys::SnapshotData>,
 ) -> Option<Pin> {
     let snapshot = rules::snapshot(store, snapshot).ok()?;
     let descriptor = column::describe(columns);
-    match rules::find_entry(store, *key, (text, &descriptor), &snapshot, StatementTerms::INSISTED) {
+    match rules::find_entry(store, key, &descriptor, &snapshot, StatementTerms::INSISTED) {
         Ok(Stored::Valid(pin)) => Some(pin),
         Ok(Stored::Outdated(pin)) => {
             store.unpin(pin);
@@ -103,7 +109,7 @@ pub fn stored_part(
 /// Claims a part that is missing, or waits for whoever computes it. `relations` are those that it reads.
 pub fn join(
     store: &SharedStore,
-    (key, _): &PartKey,
+    key: CacheKey,
     relations: &[u32],
     snapshot: Option<&pg_sys::SnapshotData>,
     patience: &mut Patience,
@@ -113,7 +119,7 @@ pub fn join(
         rules::snapshot(store, snapshot).and_then(|snapshot| rules::dependencies(store, relations, false, &snapshot));
     match dependencies {
         Ok(dependencies) => {
-            let missed = Missed { key: *key, form: None, dependencies: &dependencies, wanted: Wanted::Current };
+            let missed = Missed { key, form: None, dependencies: &dependencies, wanted: Wanted::Current };
             single_flight::join(store, missed, patience, true)
         }
         Err(_) => Joined::Computes(Lead::default()),
@@ -126,7 +132,7 @@ pub fn join(
 /// # Errors
 /// The reason not to store the part.
 pub fn before_planning(store: &SharedStore, call: &Call<'_>, is_one_shot: bool) -> Result<Eligible, Reason> {
-    let identity = identity::of(call.query(), store.seed())?;
+    let identity = identity::of(call.query().as_node(), store.seed())?;
     let versions = rules::definitions(store);
     let traits = match forms::finding(identity.form, versions, || None) {
         Some(Finding::Refused(reason)) => return Err(reason),
@@ -146,7 +152,7 @@ pub struct PlannedPart<'p> {
     /// Its columns.
     pub columns: &'p [Column],
     /// What it is stored as.
-    pub key: &'p PartKey,
+    pub key: PartKey,
     /// The environment that is in the key.
     pub environment: EnvironmentHash,
     /// The definitions by which it was looked up.
@@ -162,7 +168,7 @@ pub struct PlannedPart<'p> {
 /// # Errors
 /// Why not.
 pub fn check_part(store: &SharedStore, part: Tree<'_, pg_sys::Query>, versions: Versions) -> Result<(), Reason> {
-    let form = identity::of(part, store.seed())?.form;
+    let form = identity::of(part.as_node(), store.seed())?.form;
     let traits = match forms::finding(form, versions, || None) {
         Some(Finding::Refused(reason)) => return Err(reason),
         Some(Finding::Eligible(traits)) => traits,
@@ -183,7 +189,7 @@ pub fn check_part(store: &SharedStore, part: Tree<'_, pg_sys::Query>, versions: 
 /// # Errors
 /// The reason not to store it.
 pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> Result<Box<Miss>, Reason> {
-    let (key, text) = part.key;
+    let PartKey { key, relation } = part.key;
     let plan = part.plan;
     if environment::hash(store.seed(), &[]) != Ok(part.environment) {
         return Err(Reason::SettingsChanged);
@@ -191,17 +197,17 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
     if own_writes::has_transaction_id() {
         return Err(Reason::OwnWrites);
     }
-    if part.is_at_end && store.count_run(*key) < 2 {
+    if part.is_at_end && store.count_run(key) < 2 {
         return Err(Reason::TooFewRuns);
     }
     let dependencies = dependencies(store, eligible, part)?;
     let terms = StatementTerms::INSISTED;
-    if let Some(reason) = admission::refusal(store, *key, terms, false) {
+    if let Some(reason) = admission::refusal(store, key, terms, false) {
         return Err(reason);
     }
     Ok(Box::new(Miss {
-        key: *key,
-        text: Rc::clone(text),
+        key,
+        text: format!("part of relation {}", relation.to_u32()).into_bytes(),
         columns: part.columns.into(),
         statement: None,
         plan_cost: child!(plan.planTree).map_or(0.0, |top| top.total_cost),

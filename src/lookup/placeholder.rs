@@ -19,14 +19,14 @@ use super::row_bounds::{Effort, RowBounds};
 use super::rules::{self, Stored};
 use super::verdict::meaning;
 use super::{kept_templates, portal, price, quick_statements, single_flight, staleness};
-use crate::pg::memory_context::{copy_to_current, room_for};
+use crate::pg::memory_context::room_for;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::query::clock::{Clock, ClockHash, ClockTrees, hash_values};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FactsHash, FormId};
 use crate::query::identity::{self, Identified, Identity};
-use crate::query::key::{self, Asked, HashedText, Keyed};
+use crate::query::key::{self, Asked, Keyed};
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Versions, environment, plan_marker};
 use crate::serve::{self, Hit, Template};
@@ -43,8 +43,6 @@ pub struct Pending<'m> {
     key: CacheKey,
     /// The facts of the plan that computed the answer, and of the template.
     facts: FactsHash,
-    /// The normalized text.
-    text: &'m [u8],
     terms: StatementTerms,
     /// The clock expressions, and a hash of their values, if canonical bounds are among these: those of the snapshot of planning.
     bounds: Option<(ClockTrees, Hash128)>,
@@ -92,7 +90,7 @@ pub fn make(
     if traits.calls_declared() || often_gives_way(call) {
         return None;
     }
-    let Sought { terms, text, trees, key, times, form } = Sought::of(store, call, identified)?;
+    let Sought { terms, trees, key, times, form } = Sought::of(store, call, identified)?;
     let (facts, cost) = promising_answer(store, key, form, terms)?;
     let template = kept_templates::find(form, versions, facts)?;
     // What a portal then holds open, only starting its own plan can tell.
@@ -101,10 +99,8 @@ pub fn make(
     }
     // Whoever has written to what it reads gets a plan of his own before the snapshot is taken.
     rules::check_own_writes(template.relations()).ok()?;
-    // SAFETY: the memory that is current while a query is planned is that of its message.
-    let text = unsafe { copy_to_current(&text.bytes) }?;
     let bounds = times.has_bounds.then_some((trees, times.hash));
-    let place = Pending { call: *call, form, versions, key, facts, text, terms, bounds }.in_current_memory()?;
+    let place = Pending { call: *call, form, versions, key, facts, terms, bounds }.in_current_memory()?;
     // The plan points into the template, which `kept_templates` keeps until a later statement is planned, when the plan is gone.
     let plan = template.placeholder(call.query(), place, cost)?;
     let indexes = if call.has_values() { template.open_relations().indexes } else { std::ptr::null_mut() };
@@ -116,7 +112,7 @@ pub fn is_answered(store: &SharedStore, call: &Call<'_>, traits: &QueryTraits) -
     if often_gives_way(call) {
         return false;
     }
-    let identified = identity::of(call.query(), store.seed()).and_then(Identity::into_identified);
+    let identified = identity::of(call.query().as_node(), store.seed()).and_then(Identity::into_identified);
     let sought = identified.ok().and_then(|identified| Sought::of(store, call, meaning(identified, traits)));
     sought.is_some_and(|Sought { key, terms, .. }| answer(store, key, terms).is_ok())
 }
@@ -124,7 +120,6 @@ pub fn is_answered(store: &SharedStore, call: &Call<'_>, traits: &QueryTraits) -
 /// The answer that a query asks for.
 struct Sought {
     terms: StatementTerms,
-    text: HashedText,
     trees: ClockTrees,
     key: CacheKey,
     times: ClockHash,
@@ -136,7 +131,6 @@ impl Sought {
     fn of(store: &SharedStore, call: &Call<'_>, identified: Identified) -> Option<Self> {
         let Identified { form, tree, clock } = identified;
         let terms = StatementTerms::of(call.own_text()).ok()?;
-        let text = HashedText::of(call.own_text(), store.seed()).ok()?;
         let environment = environment::hash(store.seed(), &[]).ok()?;
         let asked = Asked { tree, plan_made_otherwise: None, environment };
         // What the planner is given for a Bind is read at its Execute.
@@ -146,8 +140,8 @@ impl Sought {
         // The server has locked all relations that the query names.
         let sight = bounds.as_ref().map(|bounds| bounds.sight(None));
         let clock = Clock { trees, params: call.params(), one_message: !call.has_values(), sight };
-        let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed()).ok()?;
-        Some(Self { terms, text, trees, key, times, form: form.id() })
+        let Keyed { key, times } = key::of(&asked, &clock, store.seed()).ok()?;
+        Some(Self { terms, trees, key, times, form: form.id() })
     }
 }
 
@@ -263,8 +257,7 @@ fn valid_answer(store: &SharedStore, desc: QueryDesc<'_>, pending: &Pending<'_>,
     if !bounds_hold(store, desc, pending, template, &snapshot) {
         return None;
     }
-    let (text, descriptor) = (pending.text, template.descriptor());
-    let pin = match rules::find_entry(store, pending.key, (text, descriptor), &snapshot, pending.terms) {
+    let pin = match rules::find_entry(store, pending.key, template.descriptor(), &snapshot, pending.terms) {
         // Another answer may have taken the place of the one that the placeholder was made for.
         Ok(Stored::Valid(pin)) if store.view(&pin).facts() == pending.facts.0 => return Some(pin),
         Ok(Stored::Valid(pin) | Stored::Outdated(pin)) => pin,

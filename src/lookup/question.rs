@@ -26,8 +26,6 @@ pub struct Question<'q> {
     pub snapshot: Option<&'q pg_sys::SnapshotData>,
     /// Where its own text lies.
     pub own_text: Text,
-    /// A text that stands for it in the place of its own.
-    pub other_text: Option<&'q CStr>,
     /// It will not be executed, so that it does not count as a run.
     pub only_asked: bool,
     /// What may be done to find canonical bounds.
@@ -81,7 +79,6 @@ impl<'q> Question<'q> {
             snapshot,
             // SAFETY: both callers have such a source.
             own_text: unsafe { Text::of(source, location, length) },
-            other_text: None,
             only_asked: true,
             effort: Effort::Look,
             stays_open: false,

@@ -4,7 +4,6 @@
 //! shared memory; this backend remembers how often it has asked in vain. No lock.
 
 use std::cell::RefCell;
-use std::io::Write;
 use std::time::Duration;
 
 use arrow_cache_core::{
@@ -97,8 +96,7 @@ impl<'s> RowBounds<'s> {
     fn with_stored<R>(&self, place: &Place, act: impl FnOnce(&[u8]) -> Option<R>) -> Option<R> {
         let pin = self.store.lookup(place.key)?;
         let view = self.store.view(&pin);
-        let is_it = view.text() == place.text();
-        let held = if is_it { self.store.valid_for(&pin, self.view) } else { Validity::NotVisible };
+        let held = self.store.valid_for(&pin, self.view);
         let result = if held == Validity::Valid { act(view.descriptor()) } else { None };
         if result.is_some() {
             self.store.touch(&pin, backend::statement_start());
@@ -144,12 +142,14 @@ impl<'s> RowBounds<'s> {
             return;
         }
         let Ok(fill) = store.reserve(now) else { return };
+        let TableColumn { table, number } = place.column;
+        let text = format!("bounds of column {number} of relation {}", table.to_u32());
         let entry = NewEntry {
             kind: NewKind::Fragment { most_bytes: settings::fragment_bytes() },
             database: backend::database(),
             // It is about all rows, whoever may read them: only who may see the statements of all users sees it.
             role: pg_sys::InvalidOid.to_u32(),
-            text: place.text(),
+            text: text.as_bytes(),
             dependencies,
             descriptor: values,
             facts: Hash128::NONE,
@@ -212,8 +212,6 @@ fn may_be_kept() -> bool {
 struct Place {
     column: TableColumn,
     key: CacheKey,
-    text: [u8; 64],
-    length: usize,
 }
 
 impl Place {
@@ -221,7 +219,7 @@ impl Place {
     /// There is no memory for the key.
     fn of(store: &SharedStore, column: TableColumn) -> Result<Self, Reason> {
         let mut key = HashBuffer::new();
-        key.u64(store.seed());
+        key.seed(store.seed());
         key.part(b"bounds");
         key.u32(backend::database());
         key.u32(column.table.to_u32());
@@ -229,16 +227,7 @@ impl Place {
         if !key.is_complete() {
             return Err(Reason::OutOfMemory);
         }
-        let mut text = [0; 64];
-        let mut rest = text.as_mut_slice();
-        // There is room for the longest numbers.
-        let _ = write!(rest, "bounds of column {} of relation {}", column.number, column.table.to_u32());
-        let length = 64 - rest.len();
-        Ok(Self { column, key: CacheKey(key.finish()), text, length })
-    }
-
-    fn text(&self) -> &[u8] {
-        self.text.get(..self.length).unwrap_or(&[])
+        Ok(Self { column, key: CacheKey(key.finish()) })
     }
 }
 

@@ -118,29 +118,26 @@ pub enum Stored {
     Nothing,
 }
 
-/// R3. The answer under a key for a statement with this text and these columns, as entries describe them. Entries that
-/// are of no use to anybody are retired.
+/// R3. The answer under a key for a statement with these columns, as entries describe them. Entries that are of no use to
+/// anybody are retired.
 ///
 /// # Errors
-/// The reason to bypass: the entry answers another statement, or a writer that the snapshot does not see may have
-/// changed the answer.
+/// The reason to bypass: a writer that the snapshot does not see may have changed the answer.
 #[inline]
 pub fn find_entry(
     store: &SharedStore,
     key: CacheKey,
-    (text, descriptor): (&[u8], &[u8]),
+    descriptor: &[u8],
     snapshot: &SnapshotView<'_>,
     terms: StatementTerms,
 ) -> Result<Stored, Reason> {
     let Some(pin) = store.lookup(key) else { return Ok(Stored::Nothing) };
-    let view = store.view(&pin);
     // Another plan may have had columns of other types: the planner drops branches by the values of parameters.
-    if view.descriptor() != descriptor {
+    if store.view(&pin).descriptor() != descriptor {
         store.unpin(pin);
         return Ok(Stored::Nothing);
     }
-    let is_it = view.text() == text;
-    let result = if is_it { holds(store, &pin, snapshot, terms) } else { Err(Reason::KeyCollision) };
+    let result = holds(store, &pin, snapshot, terms);
     match result {
         Ok(true) => return Ok(Stored::Valid(pin)),
         Ok(false) if !store.is_current(&pin) => return Ok(Stored::Outdated(pin)),

@@ -19,10 +19,9 @@ use crate::pg::{backend, compat};
 use crate::query::clock::Clock;
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FormId, SettingsHash, TreeHash};
-use crate::query::key::{self, Asked, HashedText, Keyed};
+use crate::query::key::{self, Asked, Keyed};
 use crate::query::rights_at_start::may_depend_on_time;
 use crate::query::statement_terms::StatementTerms;
-use crate::query::statement_text::Text;
 use crate::query::{Cacheable, Planned, Verdict, Versions, environment, name_resolution, plan_marker, relations};
 use crate::serve::Template;
 use crate::shmem::SharedStore;
@@ -46,8 +45,6 @@ pub struct Statement<'q> {
     /// The relations that its answer rests on, ascending. Those of its own plan: another of its form may read other
     /// partitions.
     pub relations: Vec<u32>,
-    /// Its normalized text.
-    pub text: Rc<[u8]>,
     /// The key of its answer.
     pub key: CacheKey,
     /// The key has canonical bounds in the place of times.
@@ -136,9 +133,6 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
     check_role(&traits, made_as_now)?;
     let tree = tree_of(store, cacheable.tree, &traits, current)?;
     let asked = Asked { tree, plan_made_otherwise: (!made_as_now).then_some(planned.plan), environment };
-    // SAFETY: a C string that stays as long as the question.
-    let other_text = question.other_text.map(|text| unsafe { Text::of(text.as_ptr(), 0, 0) });
-    let text = HashedText::of(other_text.unwrap_or(question.own_text), store.seed())?;
     let bounds =
         question.snapshot.map(|data| RowBounds::new(store, data, &snapshot, question.effort).of_plan(question.plan));
     let sight = bounds.as_ref().map(|bounds| bounds.sight(Some(&relations)));
@@ -147,13 +141,12 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
     if clock.splits() && may_depend_on_time(question.plan, &traits, || execute_rights::may_lack(current.ddl)) {
         clock.sight = None;
     }
-    let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed())?;
+    let Keyed { key, times } = key::of(&asked, &clock, store.seed())?;
     let columns = match &template {
         Some(template) => Rc::clone(template.columns()),
         None => question.columns()?.into(),
     };
     let started = StartedUnder::with(environment, settings, &traits, current.catalogs);
-    let (text, has_bounds) = (text.bytes, times.has_bounds);
     Ok(Statement {
         cacheable,
         current,
@@ -163,9 +156,8 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
         snapshot,
         template,
         relations,
-        text,
         key,
-        has_bounds,
+        has_bounds: times.has_bounds,
         columns,
     })
 }

@@ -228,6 +228,7 @@ tagged! {
     DeclareCursorStmt = T_DeclareCursorStmt,
     DefElem = T_DefElem,
     DropdbStmt = T_DropdbStmt,
+    ExplainStmt = T_ExplainStmt,
     FieldSelect = T_FieldSelect,
     FieldStore = T_FieldStore,
     Float = T_Float,

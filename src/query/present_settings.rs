@@ -106,7 +106,7 @@ impl Present {
     #[inline(never)]
     fn hash(&self, seed: u64) -> (SettingsHash, Option<Hashed>) {
         let mut key = HashBuffer::new();
-        key.u64(seed);
+        key.seed(seed);
         key.words(self.numbers);
         let mut texts = Vec::new();
         let mut starts = [0; TEXTS];

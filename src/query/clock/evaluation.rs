@@ -138,7 +138,7 @@ pub fn hash_values(clock: &Clock<'_>, seed: u64) -> Result<ClockHash, Reason> {
     }
     let mut key = BUFFER.take();
     key.clear();
-    key.u64(seed);
+    key.seed(seed);
     let has_bounds = with_values(clock, |values| {
         let mut has_bounds = false;
         for computed in values {

@@ -25,13 +25,6 @@ pub struct ClockExpressions {
     reads_day: bool,
 }
 
-/// How much had been noted at some moment of a walk.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct ClockMark {
-    count: usize,
-    reads_day: bool,
-}
-
 impl ClockExpressions {
     /// None yet.
     pub const NONE: Self = Self {
@@ -62,17 +55,6 @@ impl ClockExpressions {
     /// How many there are that stand in the query. There may be more than are kept.
     pub fn count(&self) -> usize {
         self.count
-    }
-
-    /// How much has been noted so far.
-    pub fn mark(&self) -> ClockMark {
-        ClockMark { count: self.count, reads_day: self.reads_day }
-    }
-
-    /// Forgets what was noted since: the walk leaves a column of a sub-query that nothing uses. There are no fixed
-    /// columns in sub-queries.
-    pub fn go_back(&mut self, before: ClockMark) {
-        (self.count, self.reads_day) = (before.count, before.reads_day);
     }
 
     /// Notes a node that the walk leaves: it asks for the time itself, or there were fewer expressions, `before`, when

@@ -7,6 +7,7 @@ use super::body_relations;
 use crate::pg::sql_body::{Body, Queries, SqlCall};
 use crate::pg::tree::Tree;
 use crate::query::extras::MOST_ROW_TYPES;
+use crate::query::hashes::TreeHash;
 
 /// Most bodies that are read for one query, and how deeply they may call each other.
 const MOST_BODIES: usize = 128;
@@ -88,9 +89,9 @@ impl MetBodies {
     }
 
     /// Adds what the body of a function means that is called.
-    pub(super) fn add(&mut self, call: Tree<'_, pg_sys::FuncExpr>, body: Body, meaning: Hash128) {
+    pub(super) fn add(&mut self, call: Tree<'_, pg_sys::FuncExpr>, body: Body, meaning: TreeHash) {
         self.add_call(call);
-        self.hash.hash(meaning);
+        self.hash.hash(meaning.0);
         self.by_name |= body.by_name;
     }
 

@@ -193,11 +193,10 @@ impl EligibilityChecker {
     fn note_body(&mut self, call: Tree<'_, pg_sys::FuncExpr>, body: Body, seed: u64) -> bool {
         // SAFETY: a tree that the server has just made, in memory that is freed after the check.
         let Some(tree) = (unsafe { Tree::enter(body.tree) }) else { return self.refuse(Reason::TooComplex) };
-        let meaning = match identity::of_expression(tree, seed) {
-            Ok(meaning) => meaning,
+        match identity::of(tree, seed) {
+            Ok(meaning) => self.bodies.add(call, body, meaning.tree),
             Err(reason) => return self.refuse(reason),
-        };
-        self.bodies.add(call, body, meaning);
+        }
         false
     }
 

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use arrow_cache_core::Reason;
-use pgrx::pg_sys::{self, NodeTag};
+use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
 use super::node_kinds::{makes_a_type, names_collation, type_of};
@@ -13,7 +13,6 @@ use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 use crate::query::node_table::in_query;
 use crate::query::repeatability;
 use crate::query::types::{Nature, nature};
-use crate::query::unused_columns::is_unused;
 use crate::query::volatility::definition;
 
 /// Called by the server's walkers for each part of a node; true stops the walk.
@@ -35,24 +34,12 @@ impl EligibilityChecker {
         if self.depth.is_passed(&here) {
             return self.refuse(Reason::TooComplex);
         }
-        if self.is_unused_column(node) {
-            return false;
-        }
         let enters = self.enters_clock(node);
         let stopped = self.reason.is_some() || self.check_node(node) || self.check_below(node);
         if enters {
             self.clock = ClockPlace::Outside;
         }
         stopped
-    }
-
-    /// Returns true if this is a column that nothing uses (`unused_columns`), and more than a column of a table.
-    fn is_unused_column(&self, node: Tree<'_, pg_sys::Node>) -> bool {
-        let Some(column) = node.as_a::<pg_sys::TargetEntry>() else { return false };
-        let is_plain = child!(column.expr).is_none_or(|expression| {
-            matches!(expression.as_node().tag(), NodeTag::T_Var | NodeTag::T_Const | NodeTag::T_Param)
-        });
-        !is_plain && is_unused(column, |levels| self.query_above(levels))
     }
 
     /// Checks what is below a node.

@@ -17,7 +17,7 @@ SCHEMA = """
 """
 QUESTION = "SELECT count(*), min(id) FROM {} WHERE at > now() - interval '20 seconds'"
 SCANS = "SELECT seq_scan FROM pg_stat_get_snapshot_timestamp(), pg_stat_user_tables WHERE relname = '{}'"
-BOUNDS = "SELECT count(*) FROM arrow_cache.entries WHERE query LIKE 'bounds of column%%'"
+BOUNDS = "SELECT count(*) FROM arrow_cache.entries WHERE query ILIKE 'bounds of column%%'"
 WHY = "SELECT cacheable, reason FROM arrow_cache.why(%s)"
 
 

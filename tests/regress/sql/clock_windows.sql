@@ -109,7 +109,7 @@ SELECT count(*) FROM seen WHERE at > now();
 SELECT count(*) FROM seen WHERE at > now() - interval '95 years' AND at <= localtimestamp;
 SELECT count(*) FROM seen WHERE at > now() - interval '95 years' AND at <= localtimestamp;
 :status
-SELECT regexp_replace(query, '\d+$', 'N') AS query, kind, row_count, hits FROM arrow_cache.entries WHERE query LIKE 'bounds%';
+SELECT regexp_replace(query, '\d+$', 'N') AS query, kind, row_count, hits FROM arrow_cache.entries WHERE query ILIKE 'bounds%';
 SELECT cacheable, detail LIKE '%as the last row before' FROM arrow_cache.why('SELECT count(*) FROM seen WHERE at > now()');
 DELETE FROM seen WHERE at > now();
 SELECT count(*) FROM seen WHERE at > now();
