@@ -5,7 +5,6 @@ use std::ffi::CString;
 use std::rc::Rc;
 
 use arrow_cache_core::{CacheKey, Reason, SnapshotView};
-use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
 use super::question::Question;
@@ -14,8 +13,7 @@ use super::rules::{self, StartedUnder, UNKNOWN_CATALOGS};
 use super::{execute_rights, kept_templates, quick_statements, timing};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes::has_transaction_id;
-use crate::pg::error_passing::keeping;
-use crate::pg::{backend, compat};
+use crate::pg::backend;
 use crate::query::clock::Clock;
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FormId, SettingsHash, TreeHash};
@@ -118,7 +116,6 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
     let Cacheable { traits, form, facts, planned, clock: trees, .. } = cacheable;
     let terms = StatementTerms::of(question.own_text)?;
     let fingerprint = question.fingerprint(Fingerprint::of_form(form));
-    lock_bodies(&traits)?;
     let snapshot = rules::snapshot(store, question.snapshot)?;
     let current = rules::definitions(store);
     let template = kept_templates::find(form, planned.versions, facts).filter(|_| current == planned.versions);
@@ -168,27 +165,6 @@ fn settings_read(traits: &QueryTraits) -> Vec<CString> {
     unsafe { traits.extras.settings() }
 }
 
-/// Locks what the bodies of functions read, as the server does when it calls them.
-///
-/// # Errors
-/// `DdlInProgress` if somebody is to be waited for, or there is no room for the lock: the server finds out whether it
-/// calls the functions at all.
-fn lock_bodies(traits: &QueryTraits) -> Result<(), Reason> {
-    if traits.bodies.is_none_or(|bodies| !bodies.read_relations) {
-        return Ok(());
-    }
-    // SAFETY: the extras were just read, into the current memory context. What is no relation any more can be locked
-    // all the same; the transaction holds the locks to its end.
-    let are_locked = unsafe {
-        traits
-            .extras
-            .relations()
-            .into_iter()
-            .all(|relation| keeping(|| compat::lock_at_once(pg_sys::Oid::from(relation))))
-    };
-    if are_locked { Ok(()) } else { Err(Reason::DdlInProgress) }
-}
-
 /// Returns true if planning the query now, under these settings, would compute and inline the same functions in
 /// advance. The planner asks for the right to execute these.
 fn is_made_as_now(traits: &QueryTraits, planned: &Planned, settings: SettingsHash, current: Versions) -> bool {
@@ -212,16 +188,13 @@ fn check_session(traits: &QueryTraits, relations: &[u32]) -> Result<(), Reason> 
 }
 
 /// Checks a plan that was made under other settings, or as another role, than the present ones. It is refused if it
-/// calls functions whose bodies are queries. The server rewrites these when it runs them: for the present role, by its
-/// policies, and those were not checked.
+/// calls functions that are declared pure, whose queries the server rewrites when it runs them: for the present role, by
+/// its policies.
 ///
 /// # Errors
 /// `OldPlan`.
 fn check_role(traits: &QueryTraits, made_as_now: bool) -> Result<(), Reason> {
-    if made_as_now || !traits.bodies.is_some_and(|bodies| bodies.read_relations) {
-        return Ok(());
-    }
-    Err(Reason::OldPlan)
+    if made_as_now || !traits.calls_declared() { Ok(()) } else { Err(Reason::OldPlan) }
 }
 
 /// The hash of a query's tree; together with all that decides on what functions that are declared pure read: the names

@@ -159,13 +159,10 @@ impl EligibilityChecker {
     fn check_definition_at(&mut self, at: ClockPlace, function: pg_sys::Oid, definition: Option<Definition>) -> bool {
         let Some(definition) = definition else { return self.blame(function, Reason::UserDefinedFunction) };
         let place = std::mem::replace(&mut self.clock, at);
-        // How the function is declared whose parts these are, and under which snapshot they would read, is not asked: none may.
-        let volatile = std::mem::replace(&mut self.bodies.volatile, true);
         let refused = definition.functions.iter().any(|part| self.check_function(*part))
             // SAFETY: trees that the server has read into the current memory context, for this check alone.
             || definition.trees.iter().filter_map(|tree| unsafe { Tree::enter(*tree) }).any(|tree| self.check_all(tree));
         self.clock = place;
-        self.bodies.volatile = volatile;
         refused
     }
 }
