@@ -87,7 +87,7 @@ reasons! {
     IncompleteRead, "incomplete_read", "The result was not read to its end.";
     ChangedMeanwhile, "changed_meanwhile", "A relation of the query changed while it ran.";
     Explain, "explain", "The statement is being explained.";
-    TextEncoding, "text_encoding", "Text of the statement or the result is not in an encoding the cache can keep, or executing the query may garble it.";
+    TextEncoding, "text_encoding", "Text of the result is not in an encoding the cache can keep.";
 }
 
 /// As what a statement is counted that was executed without the cache.

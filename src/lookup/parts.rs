@@ -39,7 +39,7 @@ pub struct PartKey {
 /// Returns true if answers of such queries may be combined of parts. The time may stand in bounds, which are computed
 /// when the query is planned. What they rest on besides the rows of relations is left to whole answers.
 pub fn may_have_parts(traits: &QueryTraits) -> bool {
-    traits.bodies.is_none() && traits.extras.is_none() && !traits.trusts && !traits.receives_text
+    traits.bodies.is_none() && traits.extras.is_none() && !traits.trusts
 }
 
 /// Under what a plan was made.

@@ -95,7 +95,6 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     let identified = identity.into_identified()?;
     if is_one_shot
         && let Some(traits) = &traits
-        && !traits.may_garble_text()
         && forms::has_templates(form, versions)
         && let Some(placeholder) = placeholder::make(&store, call, meaning(identified, traits), traits, versions)
     {

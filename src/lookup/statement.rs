@@ -177,11 +177,8 @@ fn is_made_as_now(traits: &QueryTraits, planned: &Planned, settings: SettingsHas
 /// May this session get or store an answer over these relations?
 ///
 /// # Errors
-/// `TextEncoding`, `OwnWrites` or `OwnDdl`.
+/// `OwnWrites` or `OwnDdl`.
 fn check_session(traits: &QueryTraits, relations: &[u32]) -> Result<(), Reason> {
-    if traits.may_garble_text() {
-        return Err(Reason::TextEncoding);
-    }
     rules::check_own_writes(relations)?;
     // Nobody knows yet what functions that are declared pure are going to read.
     if traits.calls_declared() && has_transaction_id() { Err(Reason::OwnWrites) } else { Ok(()) }

@@ -23,7 +23,6 @@ use pgrx::pg_sys;
 use super::extras::Extras;
 use super::trusted_extensions;
 use crate::pg::backend::WalkDepth;
-use crate::pg::encoding;
 use crate::pg::tree::Tree;
 pub use checker::Blamed;
 use checker::{ClockPlace, EligibilityChecker};
@@ -46,8 +45,6 @@ pub struct QueryTraits {
     pub may_drop_relations: bool,
     /// How many clock expressions it has (`clock`).
     pub clocks: usize,
-    /// Executing it may garble text if the client has another encoding than the database.
-    pub receives_text: bool,
     /// It calls functions of users, which are written in SQL.
     pub bodies: Option<SqlBodies>,
     /// Some extensions were trusted when it was checked.
@@ -55,11 +52,6 @@ pub struct QueryTraits {
 }
 
 impl QueryTraits {
-    /// May executing the query in this session garble text? Then no answer of it is of use to others.
-    pub fn may_garble_text(&self) -> bool {
-        self.receives_text && encoding::client_differs()
-    }
-
     /// Does it call functions that are declared pure, whose queries are seen when they run?
     pub fn calls_declared(&self) -> bool {
         self.bodies.is_some_and(|bodies| bodies.are_declared)
@@ -125,7 +117,6 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             repeatable: !checker.may_vary,
             may_drop_relations: checker.has_sublinks,
             clocks: checker.clocks,
-            receives_text: checker.receives_text,
             bodies,
             trusts,
         })

@@ -45,8 +45,6 @@ pub(super) struct EligibilityChecker {
     pub(super) converts_to_json: bool,
     /// A function was met whose result depends on settings.
     pub(super) reads_settings: bool,
-    /// A function was met that may garble text if the client has another encoding than the database.
-    pub(super) receives_text: bool,
     /// Functions whose definitions have been checked, and whether that was inside a function that is IMMUTABLE.
     pub(super) defined: HashSet<(pg_sys::Oid, bool)>,
     /// The bodies of users' functions that were met.
@@ -88,7 +86,6 @@ impl EligibilityChecker {
             calls_output: false,
             converts_to_json: false,
             reads_settings: false,
-            receives_text: false,
             defined: HashSet::new(),
             bodies: MetBodies::new(seed),
             has_sublinks: false,

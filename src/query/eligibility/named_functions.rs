@@ -12,9 +12,7 @@ use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child};
 use crate::query::clock::asks_for_time;
 use crate::query::function_table::has;
-use crate::query::function_table::properties::{
-    FROM_TODAY, LISTING_COLUMNS, MAKING_ROWS, RECEIVING, SEARCHING, SESSION,
-};
+use crate::query::function_table::properties::{FROM_TODAY, LISTING_COLUMNS, MAKING_ROWS, SEARCHING, SESSION};
 use crate::query::operator_families;
 use crate::query::trusted_extensions::{is_trusted_function, is_trusted_operator};
 use crate::query::volatility::definition::{self, Definition};
@@ -141,7 +139,6 @@ impl EligibilityChecker {
             // One that counts like a built-in one, and is no more than its code.
             return false;
         }
-        self.receives_text |= has(function, RECEIVING);
         if has(function, SEARCHING) && self.reads_search_configuration() {
             return true;
         }
