@@ -18,11 +18,11 @@ KERNEL = {
     "what a transaction publishes": ["src/invalidation/", "src/pg/transaction_changes.rs"],
     "times": ["src/query/clock/", "src/query/scan_of_parts.rs"],
     "the same question": ["src/query/identity", "src/query/key.rs", "src/query/hashes.rs", "src/query/environment.rs", "src/query/present_settings.rs",
-                          "src/query/parameters.rs", "src/query/statement_text.rs", "src/query/statement_terms.rs", "src/query/known_texts.rs",
+                          "src/query/parameters.rs", "src/query/statement_text.rs", "src/query/statement_terms.rs",
                           "src/query/extras.rs", "src/query/verdict.rs"],
     "may it be cached": ["src/query/" + name for name in (
         "eligibility", "function_table", "node_table", "volatility", "types", "relations", "relation_policy", "opened_relations", "planner_input",
-        "trusted_extensions", "constant_texts", "unused_columns", "enclosing", "name_resolution", "withdrawn_functions", "bytewise",
+        "trusted_extensions", "constant_texts", "enclosing", "name_resolution", "withdrawn_functions", "bytewise",
         "operator_families", "plan_kinds", "repeatability")],
 }
 BELOW = ["src/pg/", "src/error/", "src/settings.rs", "src/session/", "src/shmem.rs", "core/src/atomics.rs", "core/src/room.rs"]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::room::RoomyVec;
-use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+use xxhash_rust::xxh3::{Xxh3, xxh3_128, xxh3_128_with_seed};
 
 /// A hash of 128 bits (xxh3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -50,6 +50,8 @@ impl Hash128 {
 #[derive(Default, Debug)]
 pub struct HashBuffer {
     bytes: Vec<u8>,
+    /// The secret that the hash is made with.
+    seed: u64,
     /// A part is missing.
     incomplete: bool,
 }
@@ -69,13 +71,20 @@ impl HashBuffer {
     /// An empty one, without memory.
     #[must_use]
     pub const fn new() -> Self {
-        Self { bytes: Vec::new(), incomplete: false }
+        Self { bytes: Vec::new(), seed: 0, incomplete: false }
     }
 
-    /// Forgets all parts.
+    /// Forgets all parts, and the secret.
     pub fn clear(&mut self) {
         self.incomplete = false;
+        self.seed = 0;
         self.bytes.clear();
+    }
+
+    /// Sets the secret. Two texts with the same hash are quickly made by whoever knows it, and a secret that is hashed like
+    /// any other part does not keep him from that.
+    pub fn seed(&mut self, seed: u64) {
+        self.seed = seed;
     }
 
     /// Adds one part, preceded by its length.
@@ -135,16 +144,14 @@ impl HashBuffer {
         self.bytes.is_empty()
     }
 
-    /// Drops all parts behind the first `len` bytes.
-    pub fn truncate(&mut self, len: usize) {
-        self.bytes.truncate(len);
-    }
-
-    /// The hash of what was gathered: the same as that of a [`StreamHasher`] with the same parts. If a part could not be added, a hash that
-    /// nothing else has.
+    /// The hash of what was gathered: without a secret, the same as that of a [`StreamHasher`] with the same parts. If a part could not
+    /// be added, a hash that nothing else has.
     #[must_use]
     pub fn finish(&self) -> Hash128 {
-        if self.incomplete { Hash128::unlike_any() } else { Hash128::from_digest(xxh3_128(&self.bytes)) }
+        if self.incomplete {
+            return Hash128::unlike_any();
+        }
+        Hash128::from_digest(xxh3_128_with_seed(&self.bytes, self.seed))
     }
 
     /// Could all parts be added?
@@ -160,7 +167,7 @@ pub struct StreamHasher {
 }
 
 impl StreamHasher {
-    /// A hasher that has seen nothing but a secret, which keeps outsiders from constructing collisions.
+    /// A hasher that has seen nothing but a number of ours.
     #[must_use]
     pub fn with_seed(seed: u64) -> Self {
         // Added like any other part: xxh3's own seeding derives a new secret each time, at ten times the cost.
@@ -219,6 +226,25 @@ mod tests {
             hasher.part(part);
         }
         hasher.finish()
+    }
+
+    /// Where a number is zero that the hash multiplies by another one, that one counts in a sum alone.
+    #[test]
+    fn a_secret_tells_texts_apart_that_were_made_to_have_one_hash() {
+        let crafted = |first: u8, second: u8, seed: u64| {
+            let mut text = [0; 1024];
+            // The first numbers of xxh3's own secret, for the first two stripes of 64 bytes.
+            text[..5].copy_from_slice(&[0xb8, 0xfe, 0x6c, 0x39, first]);
+            text[64..69].copy_from_slice(&[0x7c, 0x01, 0x81, 0x2c, second]);
+            let mut hash = HashBuffer::new();
+            hash.seed(seed);
+            text.iter().for_each(|byte| hash.u8(*byte));
+            hash.finish()
+        };
+        assert_eq!(crafted(5, 7, 0), crafted(6, 6, 0));
+        for seed in [1, 0x5eed, u64::MAX] {
+            assert_ne!(crafted(5, 7, seed), crafted(6, 6, seed));
+        }
     }
 
     #[test]

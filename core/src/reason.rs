@@ -76,7 +76,6 @@ reasons! {
     WriterInProgress, "writer_in_progress", "A change to a relation of the query is under way or not visible to this snapshot.";
     DdlInProgress, "ddl_in_progress", "A change of definitions is under way or not visible to this snapshot.";
     OldPlan, "old_plan", "The prepared plan, or what the session keeps of a function, may be older than the last change of definitions.";
-    KeyCollision, "key_collision", "An entry with the same hash belongs to another statement.";
     PopulateOff, "populate_off", "Storing new results is switched off (pg_arrow_cache.populate).";
     TooQuick, "too_quick", "The query ran for less than pg_arrow_cache.min_execution_time, or than ten times what looking it up takes.";
     QuickRows, "quick_rows", "The query gives its rows about as fast as they can be stored, so that its answer is stored when it is asked again.";
@@ -88,7 +87,7 @@ reasons! {
     IncompleteRead, "incomplete_read", "The result was not read to its end.";
     ChangedMeanwhile, "changed_meanwhile", "A relation of the query changed while it ran.";
     Explain, "explain", "The statement is being explained.";
-    TextEncoding, "text_encoding", "Text of the statement or the result is not in an encoding the cache can keep, or executing the query may garble it.";
+    TextEncoding, "text_encoding", "Text of the result is not in an encoding the cache can keep.";
 }
 
 /// As what a statement is counted that was executed without the cache.

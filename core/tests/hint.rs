@@ -1,6 +1,6 @@
 //! Hints in the comments before a statement.
 
-use arrow_cache_core::{Hint, hint, normalize, unclear_hint};
+use arrow_cache_core::{Hint, hint, unclear_hint};
 use proptest::prelude::*;
 
 const PLAIN: Option<Hint> = Some(Hint::Always { ttl: None, fragments: true, max_stale: None });
@@ -252,14 +252,5 @@ proptest! {
     ) {
         let statement = format!("{before}/*+ {others} arrow_cache(ttl={seconds}) */ SELECT 1");
         prop_assert_eq!(hint(statement.as_bytes()), lasting(seconds));
-    }
-
-    /// A hint is a comment: the statement with it has the key of the one without.
-    #[test]
-    fn hints_are_not_part_of_the_normal_form(inside in "[a-z_() =0-9]{0,20}") {
-        let (mut with, mut without) = (Vec::new(), Vec::new());
-        normalize(format!("/*+{inside}*/ SELECT 1").as_bytes(), true, &mut with);
-        normalize(b"SELECT 1", true, &mut without);
-        prop_assert_eq!(with, without);
     }
 }

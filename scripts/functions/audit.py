@@ -31,7 +31,7 @@ ROWS = ROOT / "src/query/function_table/rows.rs"
 CLEAN_ALONE = ROOT / "src/query/function_table/clean.rs"
 ROW = re.compile(r"^    \((\d+), ([A-Z_ |]+)\),", re.MULTILINE)
 # The properties that are found here.
-CLEAN, READING, RECEIVING = "CLEAN", "READING", "RECEIVING"
+CLEAN, READING = "CLEAN", "READING"
 # Those by which functions are accepted that are not marked IMMUTABLE.
 ACCEPTING = {"SETTINGS", "SEARCHING", "OUTPUT", "JSON", "JSON_THOUGH_IMMUTABLE"}
 TYPES = ROOT / "src/query/types.rs"
@@ -90,7 +90,7 @@ def main():
 def generated(versions):
     """The text of each file."""
     by_hand = properties_by_hand()
-    names, clean, read, receiving = {}, {}, {}, set()
+    names, clean, read = {}, {}, {}
     for version in versions:
         for function in version.catalog.functions:
             oid = function.oid
@@ -101,10 +101,11 @@ def generated(versions):
                 read.setdefault(oid, set()).update(settings_read, ["", *uncovered] if uncovered else [])
             accepted = function.volatility == IMMUTABLE or ACCEPTING.intersection(by_hand.get(oid, ()))
             if accepted and function.kind != "a" and not receives(function) and version.analysis.reach(function).receiving:
-                receiving.add(oid)
+                # What another process has gathered is read as if a client had sent it.
+                clean[oid] = False
+                read.setdefault(oid, set()).add("client_encoding")
     # What is not covered has an empty name among what it reads.
-    found = {CLEAN: {oid for oid in clean if clean[oid]}, READING: {oid for oid in read if read[oid] and "" not in read[oid]},
-             RECEIVING: receiving}
+    found = {CLEAN: {oid for oid in clean if clean[oid]}, READING: {oid for oid in read if read[oid] and "" not in read[oid]}}
     rows = {oid: [name for name in found if oid in found[name]] + by_hand.get(oid, []) for oid in sorted({*by_hand}.union(*found.values()))}
     return {ROWS: text_of_rows({oid: row for oid, row in rows.items() if row != [CLEAN]}, names, read),
             CLEAN_ALONE: text_of_clean([oid for oid, row in rows.items() if row == [CLEAN]], versions)}
@@ -146,7 +147,7 @@ def properties_by_hand():
     rows = {int(oid): names.split(" | ") for oid, names in ROW.findall(text)}
     if len(rows) != text.count("\n    ("):
         sys.exit(f"{ROWS.relative_to(ROOT)} has a row that is not understood, or two of a function")
-    by_hand = {oid: [name for name in row if name not in (CLEAN, READING, RECEIVING)] for oid, row in rows.items()}
+    by_hand = {oid: [name for name in row if name not in (CLEAN, READING)] for oid, row in rows.items()}
     return {oid: row for oid, row in by_hand.items() if row}
 
 

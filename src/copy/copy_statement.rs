@@ -21,8 +21,6 @@ const FORMATS: [&CStr; 3] = [c"arrow", c"arrows", c"arrow_stream"];
 pub struct ArrowCopy {
     /// The options.
     pub options: ExportOptions,
-    /// The text that stands for the query in the cache, when it is not the statement's own.
-    pub text: Option<CString>,
     /// The statement for the server.
     pub plan: *mut pg_sys::PlannedStmt,
 }
@@ -41,7 +39,6 @@ pub fn parse(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<ArrowCopy> {
     check_direction(statement.get());
     let options = export::from_words(options, "format");
     let mut copy = *statement.get();
-    let mut text = None;
     if let Some(query) = child!(statement.query) {
         check_query(query);
         copy.options = std::ptr::null_mut();
@@ -50,7 +47,6 @@ pub fn parse(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<ArrowCopy> {
         copy.query = parsed(&query);
         copy.relation = std::ptr::null_mut();
         copy.attlist = std::ptr::null_mut();
-        text = Some(query);
     }
     // SAFETY: copies of plain structs into memory of their size, which lives as long as the statement's portal.
     let plan = unsafe {
@@ -61,7 +57,7 @@ pub fn parse(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<ArrowCopy> {
         (*replaced).utilityStmt = utility.cast();
         replaced
     };
-    Some(ArrowCopy { options, text, plan })
+    Some(ArrowCopy { options, plan })
 }
 
 /// Is this the option FORMAT?

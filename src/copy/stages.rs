@@ -1,8 +1,6 @@
 //! The stages of a COPY, from the statement to the end of its query. The hooks call these in order; the state belongs to one process, which
 //! runs one COPY at a time.
 
-use std::ffi::CString;
-
 use arrow_cache_core::ExportOptions;
 use pgrx::pg_sys;
 
@@ -20,7 +18,7 @@ use crate::shmem;
 /// A statement on its way from the utility hook to its executor.
 enum Stage {
     /// The server is about to plan and start it. Planning may run functions, and these a COPY of their own, nested deeper.
-    Announced { options: ExportOptions, text: Option<CString>, depth: u32 },
+    Announced { options: ExportOptions, depth: u32 },
     /// The cache has been asked, and the query is being started.
     Decided { query: usize, options: ExportOptions, decision: Decision },
     /// It runs. The export lives in the query's own memory.
@@ -35,7 +33,7 @@ static CURRENT: Local<Attended<Option<Stage>>> = Local::new(Attended::new(Matter
 pub fn enter(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<*mut pg_sys::PlannedStmt> {
     let copy = copy_statement::parse(plan)?;
     let depth = session::depth();
-    CURRENT.replace(Some(Stage::Announced { options: copy.options, text: copy.text, depth }));
+    CURRENT.replace(Some(Stage::Announced { options: copy.options, depth }));
     Some(copy.plan)
 }
 
@@ -57,11 +55,11 @@ pub fn claims(query: QueryDesc<'_>) -> bool {
 #[cold]
 #[inline(never)]
 pub fn before_start(query: QueryDesc<'_>) {
-    let Some(Stage::Announced { options, text, .. }) = CURRENT.take() else { return };
+    let Some(Stage::Announced { options, .. }) = CURRENT.take() else { return };
     if query.plan().hasModifyingCTE {
         CacheError::not_one_select("a WITH clause that changes data").raise();
     }
-    let decision = export::decide(&shmem::required(), query, text.as_deref(), false);
+    let decision = export::decide(&shmem::required(), query, false);
     CURRENT.replace(Some(Stage::Decided { query: query.address(), options, decision }));
 }
 

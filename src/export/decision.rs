@@ -1,6 +1,5 @@
 //! Asking the cache about a query that is exported, before its plan is started: either there is a stored answer, or the plan has to run.
 
-use std::ffi::CStr;
 use std::rc::Rc;
 
 use arrow_cache_core::{Reason, RoomyVec};
@@ -51,12 +50,12 @@ impl Answer {
 }
 
 /// Asks the cache, counts the answer, and on a hit puts the serving plan in the place of the query's own. The query must not be started yet.
-/// `text` stands for the query in the cache if it is not part of its own source. `stays_open` tells that other statements may run before its
+/// `stays_open` tells that other statements may run before its
 /// last row is read.
-pub fn decide(store: &SharedStore, query: QueryDesc<'_>, text: Option<&CStr>, stays_open: bool) -> Decision {
+pub fn decide(store: &SharedStore, query: QueryDesc<'_>, stays_open: bool) -> Decision {
     assert!(!query.is_started(), "the cache is asked before the start");
     let part = if settings::debug_serve_fills() { None } else { clock_free::part_of(query) };
-    let question = Question { other_text: text, stays_open, ..Question::of(part.unwrap_or(query)) };
+    let question = Question { stays_open, ..Question::of(part.unwrap_or(query)) };
     let answer = match part {
         None => answer(store, query, &question, true),
         Some(part) => answer_of_part(store, query, part, &question),

@@ -47,7 +47,7 @@ impl<O: Output + Default + 'static> PausedExport<O> {
         let (query, export) = under_callers_snapshot(|| {
             within(text, || {
                 let query = InnerQuery::prepare(text, &[], Pace::Paused);
-                let decision = decide(&store, query.desc(), None, true);
+                let decision = decide(&store, query.desc(), true);
                 query.start();
                 let export = Export::begin(query.desc(), decision, options, output);
                 (query, export)

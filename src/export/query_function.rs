@@ -31,7 +31,7 @@ fn collect(text: &CStr, arguments: &[Argument<'_>]) -> WholeStream {
     within(text, || {
         under_callers_snapshot(|| {
             let query = InnerQuery::prepare(text, arguments, Pace::Whole);
-            let decision = decide(&store, query.desc(), None, false);
+            let decision = decide(&store, query.desc(), false);
             query.start();
             let stream = WholeStream::new();
             let export = Export::begin(query.desc(), decision, &ExportOptions::default(), stream);

@@ -54,7 +54,7 @@ pub struct Computed {
 
 impl Computed {
     /// Runs the plan of a leaf's query. Its rows are stored as the `key` says, if they may be.
-    pub fn run(plan: *mut pg_sys::PlannedStmt, key: Option<&PartKey>, surroundings: &Surroundings) -> Self {
+    pub fn run(plan: *mut pg_sys::PlannedStmt, key: Option<PartKey>, surroundings: &Surroundings) -> Self {
         let state = surroundings.state;
         let none = std::ptr::null_mut();
         // SAFETY: the statement runs, so its state is valid, and so is the plan that lies in its memory. The memory of the
@@ -126,7 +126,7 @@ fn hash_memory_kilobytes() -> i32 {
 ///
 /// # Errors
 /// Why they are not stored.
-fn miss(part: QueryDesc<'_>, key: Option<&PartKey>, surroundings: &Surroundings) -> Result<Box<Miss>, Reason> {
+fn miss(part: QueryDesc<'_>, key: Option<PartKey>, surroundings: &Surroundings) -> Result<Box<Miss>, Reason> {
     let environment = surroundings.environment.ok_or(Reason::OwnWrites)?;
     let key = key.ok_or(Reason::OwnWrites)?;
     let store = shmem::store().ok_or(Reason::NoRoom)?;

@@ -238,7 +238,7 @@ impl Parts {
                         if self.surroundings.environment.is_some() {
                             count(Counter::FragmentsComputed, 1);
                         }
-                        part.rows = Rows::Computed(Computed::run(part.plan, part.key.as_ref(), &self.surroundings));
+                        part.rows = Rows::Computed(Computed::run(part.plan, part.key, &self.surroundings));
                         continue;
                     }
                     Rows::Stored(hold) => {
@@ -343,11 +343,11 @@ impl PartState {
 
     /// Pins the stored part, if there is one that holds. What cannot be looked up is computed.
     fn look_up(&mut self, store: &SharedStore, surroundings: &Surroundings) {
-        let Some(key) = &self.key else { return };
+        let Some(key) = self.key else { return };
         // SAFETY: the snapshot of the statement is registered; the context outlives the statement. A stored part has
         // the columns that were compared with its own.
         let hold = unsafe {
-            parts::stored_part(store, key, &surroundings.columns, surroundings.snapshot.as_ref())
+            parts::stored_part(store, key.key, &surroundings.columns, surroundings.snapshot.as_ref())
                 .and_then(|pin| Hold::in_context(surroundings.context, pin, surroundings.columns.clone()))
         };
         if let Some(hold) = hold {

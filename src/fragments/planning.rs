@@ -91,7 +91,7 @@ pub fn combine_moving(call: &Call<'_>) -> Option<Combination> {
     let versions = definition_versions(&store);
     // SAFETY: called inside a transaction.
     unsafe { kept!(pg_sys::AcceptInvalidationMessages()) };
-    let form = identity::of(call.query(), store.seed()).ok()?.form.id();
+    let form = identity::of(call.query().as_node(), store.seed()).ok()?.form.id();
     timing::time_statement(form, false);
     if admission::worth(form, is_kept(call)) != Worth::Combined {
         return None;
@@ -171,7 +171,7 @@ fn stored_leaves(
     let snapshot = active_snapshot().ok();
     let cost_of = |leaf: &Leaf| {
         let key = keys.of_leaf(*leaf).ok()?;
-        let pin = parts::stored_part(store, &key, &columns, snapshot)?;
+        let pin = parts::stored_part(store, key.key, &columns, snapshot)?;
         let cost = store.view(&pin).plan_cost();
         store.unpin(pin);
         Some(cost)

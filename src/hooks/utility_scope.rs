@@ -169,11 +169,24 @@ pub fn enter(utility: Utility<'_>) -> Scope {
         }
         NodeTag::T_ExplainStmt => {
             begin_bypass(utility, Reason::Explain);
+            if makes_a_table(utility.statement) {
+                // Without EXPLAIN the query is nested, too.
+                scope.nested = Some(session::enter_utility());
+                return scope;
+            }
             scope.wrapping = Some(session::enter_wrapping(Some(utility.text()), true));
         }
         tag => enter_nesting(utility, tag, &mut scope),
     }
     scope
+}
+
+/// Returns true for an EXPLAIN of CREATE TABLE AS and its like.
+fn makes_a_table(explain: Tree<'_, pg_sys::Node>) -> bool {
+    let explained = explain.as_a::<pg_sys::ExplainStmt>().and_then(|explain| child!(explain.query));
+    let query = explained.and_then(|query| query.as_a::<pg_sys::Query>());
+    let utility = query.and_then(|query| child!(query.utilityStmt));
+    utility.is_some_and(|utility| utility.tag() == NodeTag::T_CreateTableAsStmt)
 }
 
 /// Enters a statement in which whatever it executes is nested.

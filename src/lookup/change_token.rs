@@ -42,7 +42,7 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
         return Err(Reason::StableFunction);
     }
     // Nobody has checked whether the user may read what the bodies of functions read: that is done when they run.
-    if traits.bodies.is_some_and(|bodies| bodies.read_relations) {
+    if traits.calls_declared() {
         return Err(Reason::UserDefinedFunction);
     }
     let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
@@ -52,7 +52,7 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
     }
     let gaps = if cuts.is_none() { Vec::new() } else { gaps::find(question, &clock)? };
     let mut token = HashBuffer::new();
-    token.u64(store.seed());
+    token.seed(store.seed());
     token.part(b"change token");
     token.hash(key.0);
     token.part(&gaps);

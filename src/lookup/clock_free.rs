@@ -7,13 +7,14 @@ use pgrx::pg_sys::{self, NodeTag};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::{Tree, child};
 use crate::query::clock::{self, Clock};
-use crate::query::{identity, parameters, plan_marker};
+use crate::query::identity::{self, Identity};
+use crate::query::{parameters, plan_marker};
 use crate::serve::tap;
 
 /// Returns true if the clock expressions of an eligible query may have values that change by less than a minute. Its
 /// answer will then not be looked up, unless they are cuts. `seed` is the secret of the store.
 pub fn moves(query: Tree<'_, pg_sys::Query>, params: Option<Tree<'_, pg_sys::ParamListInfoData>>, seed: u64) -> bool {
-    let identified = identity::of(query, seed).and_then(|identity| identity.into_identified());
+    let identified = identity::of(query.as_node(), seed).and_then(Identity::into_identified);
     identified.is_ok_and(|identified| {
         let clock = Clock { trees: identified.clock, params, one_message: true };
         clock::times(&clock, seed).map_or(true, |times| !times.cuts.is_none())

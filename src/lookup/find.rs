@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use arrow_cache_core::{Pin, Reason};
+use arrow_cache_core::{Pin, Reason, RoomyVec};
 
 use super::held_claims::Lead;
 use super::outcome::{Found, Guarantees, Miss, Missed};
@@ -21,6 +21,7 @@ use crate::pg::tree::child;
 use crate::pg::{allocator, backend, compat, server_settings};
 use crate::query::Cacheable;
 use crate::query::plan_kinds::is_combined;
+use crate::query::statement_text;
 use crate::serve::{Guard, Hit};
 use crate::shmem::SharedStore;
 use crate::{settings, verify};
@@ -52,8 +53,8 @@ pub fn find(store: &SharedStore, question: &Question<'_>, lateness: Lateness) ->
         Some(template) => Cow::Borrowed(template.descriptor()),
         None => Cow::Owned(column::describe(&statement.columns)),
     };
-    let Statement { key, text, snapshot, terms, cuts, .. } = &statement;
-    let stored = rules::find_entry(store, *key, (text, &descriptor, cuts), snapshot, *terms)?;
+    let Statement { key, snapshot, terms, cuts, .. } = &statement;
+    let stored = rules::find_entry(store, *key, (&descriptor, cuts), snapshot, *terms)?;
     // In this mode each execution fills anew, so that it does all that it would do without us.
     let fills_anew = settings::debug_serve_fills();
     let pin = match stored {
@@ -162,7 +163,7 @@ fn miss(
     stale: bool,
     stale_bound: Option<i64>,
 ) -> Result<Found, Reason> {
-    let Statement { cacheable, relations, snapshot, current, key, text, columns, terms, clock, cuts, .. } = statement;
+    let Statement { cacheable, relations, snapshot, current, key, columns, terms, clock, cuts, .. } = statement;
     let Cacheable { traits, form, facts, planned, .. } = cacheable;
     let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
     foreign::check_settled(store, question.plan)?;
@@ -183,7 +184,7 @@ fn miss(
     }
     Ok(Found::Miss(Box::new(Miss {
         key,
-        text,
+        text: Vec::copy_of(statement_text::shown(&question.own_text))?,
         columns,
         gaps,
         statement: Some(Missed {

@@ -1,8 +1,9 @@
 //! By which statements are taken to be as quick as each other. A guess: it decides what is worth a lookup, never what is answered.
 //! Plain values.
 
+use arrow_cache_core::text_fingerprint;
+
 use crate::query::hashes::FormId;
-use crate::query::known_texts;
 
 /// The fingerprint of a statement: a hash of its text without its numbers and strings. For a prepared plan, and for a statement whose
 /// values come by Bind, the form stands in for it.
@@ -12,7 +13,7 @@ pub struct Fingerprint(pub u64);
 impl Fingerprint {
     /// The fingerprint of a text; `None` for a long one.
     pub fn of_text(text: &[u8]) -> Option<Self> {
-        known_texts::fingerprint(text).map(Self)
+        text_fingerprint(text).map(Self)
     }
 
     /// What stands in for the fingerprint of a query of this form.

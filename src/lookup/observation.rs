@@ -113,9 +113,6 @@ fn read_by(query: QueryDesc<'_>, outer: Option<&pg_sys::SnapshotData>) -> Result
     if !clock.is_none() || !settings.is_empty() {
         return Err(Reason::SessionFunction);
     }
-    if traits.may_garble_text() {
-        return Err(Reason::TextEncoding);
-    }
     if !same(query.snapshot_data(), outer) {
         return Err(Reason::Snapshot);
     }

@@ -24,8 +24,8 @@ use crate::verify;
 pub struct Miss {
     /// Its key.
     pub key: CacheKey,
-    /// Its normalized text.
-    pub text: Rc<[u8]>,
+    /// What people are shown of its text.
+    pub text: Vec<u8>,
     /// The columns of its answer.
     pub columns: Rc<[Column]>,
     /// The gaps in which its cuts lie (`query::clock`).

@@ -27,13 +27,19 @@ use crate::query::{Cacheable, Under, Verdict, Versions, environment, identity, r
 use crate::settings;
 use crate::shmem::{self, SharedStore};
 
-/// The key of a part, and the text that tells it from others with that key.
-pub type PartKey = (CacheKey, Rc<[u8]>);
+/// What a part is stored as.
+#[derive(Clone, Copy)]
+pub struct PartKey {
+    /// The key of its rows.
+    pub key: CacheKey,
+    /// The leaf that they come from.
+    pub relation: pg_sys::Oid,
+}
 
 /// Returns true if answers of such queries may be combined of parts. The time may stand in bounds, which are computed
 /// when the query is planned. What they rest on besides the rows of relations is left to whole answers.
 pub fn may_have_parts(traits: &QueryTraits) -> bool {
-    traits.bodies.is_none() && traits.extras.is_none() && !traits.trusts && !traits.receives_text
+    traits.bodies.is_none() && traits.extras.is_none() && !traits.trusts
 }
 
 /// Under what a plan was made.
@@ -84,13 +90,13 @@ pub fn environment_now() -> Option<EnvironmentHash> {
 /// The stored part with this key, if it holds under the snapshot.
 pub fn stored_part(
     store: &SharedStore,
-    (key, text): &PartKey,
+    key: CacheKey,
     columns: &[Column],
     snapshot: Option<&pg_sys::SnapshotData>,
 ) -> Option<Pin> {
     let snapshot = rules::snapshot(store, snapshot).ok()?;
     let descriptor = column::describe(columns);
-    match rules::find_entry(store, *key, (text, &descriptor, &Cuts::NONE), &snapshot, StatementTerms::INSISTED) {
+    match rules::find_entry(store, key, (&descriptor, &Cuts::NONE), &snapshot, StatementTerms::INSISTED) {
         Ok(Stored::Valid(pin)) => Some(pin),
         Ok(Stored::Outdated(pin)) => {
             store.unpin(pin);
@@ -106,7 +112,7 @@ pub fn stored_part(
 /// # Errors
 /// The reason not to store the part.
 pub fn before_planning(store: &SharedStore, call: &Call<'_>, is_one_shot: bool) -> Result<Eligible, Reason> {
-    let identity = identity::of(call.query(), store.seed())?;
+    let identity = identity::of(call.query().as_node(), store.seed())?;
     let versions = rules::definitions(store);
     let traits = match forms::finding(identity.form, versions, || None) {
         Some(Finding::Refused(reason)) => return Err(reason),
@@ -126,7 +132,7 @@ pub struct PlannedPart<'p> {
     /// Its columns.
     pub columns: &'p [Column],
     /// What it is stored as.
-    pub key: &'p PartKey,
+    pub key: PartKey,
     /// The environment that is in the key.
     pub environment: EnvironmentHash,
     /// The definitions by which it was looked up.
@@ -138,7 +144,7 @@ pub struct PlannedPart<'p> {
 /// # Errors
 /// The reason not to store it.
 pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> Result<Box<Miss>, Reason> {
-    let (key, text) = part.key;
+    let PartKey { key, relation } = part.key;
     let plan = part.plan;
     if environment::hash(store.seed(), &[]) != Ok(part.environment) {
         return Err(Reason::SettingsChanged);
@@ -148,12 +154,12 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
     }
     let dependencies = dependencies(store, eligible, part)?;
     let terms = StatementTerms::INSISTED;
-    if let Some(reason) = admission::refusal(store, *key, terms, false) {
+    if let Some(reason) = admission::refusal(store, key, terms, false) {
         return Err(reason);
     }
     Ok(Box::new(Miss {
-        key: *key,
-        text: Rc::clone(text),
+        key,
+        text: format!("part of relation {}", relation.to_u32()).into_bytes(),
         columns: part.columns.into(),
         gaps: Vec::new(),
         statement: None,

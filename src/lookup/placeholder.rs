@@ -18,14 +18,14 @@ use super::outcome::note_hit;
 use super::rules::{self, Stored};
 use super::verdict::meaning;
 use super::{kept_templates, portal, price, quick_statements, single_flight, staleness};
-use crate::pg::memory_context::{copy_to_current, room_for};
+use crate::pg::memory_context::room_for;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::query::clock::{Clock, Cuts};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FactsHash, FormId};
 use crate::query::identity::{self, Identified, Identity};
-use crate::query::key::{self, Asked, HashedText, Keyed};
+use crate::query::key::{self, Asked, Keyed};
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Versions, environment, plan_marker};
 use crate::serve::{self, Hit, Template};
@@ -42,8 +42,6 @@ pub struct Pending<'m> {
     key: CacheKey,
     /// The facts of the plan that computed the answer, and of the template.
     facts: FactsHash,
-    /// The normalized text.
-    text: &'m [u8],
     terms: StatementTerms,
     /// The times that are not in the key. They stay the same until it starts, in the same message.
     cuts: Cuts,
@@ -91,7 +89,7 @@ pub fn make(
     if traits.calls_declared() || often_gives_way(call) {
         return None;
     }
-    let Sought { terms, text, key, cuts, form } = Sought::of(store, call, identified)?;
+    let Sought { terms, key, cuts, form } = Sought::of(store, call, identified)?;
     let (facts, cost) = promising_answer(store, (key, &cuts), form, terms)?;
     let template = kept_templates::find(form, versions, facts)?;
     // What a portal then holds open, only starting its own plan can tell.
@@ -100,9 +98,7 @@ pub fn make(
     }
     // Whoever has written to what it reads gets a plan of his own before the snapshot is taken.
     rules::check_own_writes(template.relations()).ok()?;
-    // SAFETY: the memory that is current while a query is planned is that of its message.
-    let text = unsafe { copy_to_current(&text.bytes) }?;
-    let place = Pending { call: *call, form, versions, key, facts, text, terms, cuts }.in_current_memory()?;
+    let place = Pending { call: *call, form, versions, key, facts, terms, cuts }.in_current_memory()?;
     // The plan points into the template, which `kept_templates` keeps until a later statement is planned, when the plan is gone.
     let plan = template.placeholder(call.query(), place, cost)?;
     let indexes = if call.has_values() { template.open_relations().indexes } else { std::ptr::null_mut() };
@@ -114,7 +110,7 @@ pub fn is_answered(store: &SharedStore, call: &Call<'_>, traits: &QueryTraits) -
     if often_gives_way(call) {
         return false;
     }
-    let identified = identity::of(call.query(), store.seed()).and_then(Identity::into_identified);
+    let identified = identity::of(call.query().as_node(), store.seed()).and_then(Identity::into_identified);
     let sought = identified.ok().and_then(|identified| Sought::of(store, call, meaning(identified, traits)));
     sought.is_some_and(|Sought { key, cuts, terms, .. }| answer(store, (key, &cuts), terms).is_ok())
 }
@@ -122,7 +118,6 @@ pub fn is_answered(store: &SharedStore, call: &Call<'_>, traits: &QueryTraits) -
 /// The answer that a query asks for.
 struct Sought {
     terms: StatementTerms,
-    text: HashedText,
     key: CacheKey,
     cuts: Cuts,
     form: FormId,
@@ -133,13 +128,12 @@ impl Sought {
     fn of(store: &SharedStore, call: &Call<'_>, identified: Identified) -> Option<Self> {
         let Identified { form, tree, clock } = identified;
         let terms = StatementTerms::of(call.own_text()).ok()?;
-        let text = HashedText::of(call.own_text(), store.seed()).ok()?;
         let environment = environment::hash(store.seed(), &[]).ok()?;
         let asked = Asked { tree, plan_made_otherwise: None, environment };
         // What the planner is given for a Bind is read at its Execute.
         let clock = Clock { trees: clock, params: call.params(), one_message: !call.has_values() };
-        let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed()).ok()?;
-        Some(Self { terms, text, key, cuts: times.cuts, form: form.id() })
+        let Keyed { key, times } = key::of(&asked, &clock, store.seed()).ok()?;
+        Some(Self { terms, key, cuts: times.cuts, form: form.id() })
     }
 }
 
@@ -256,7 +250,7 @@ fn serves(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> bool {
 fn valid_answer(store: &SharedStore, desc: QueryDesc<'_>, pending: &Pending<'_>, template: &Template) -> Option<Pin> {
     let snapshot = rules::snapshot(store, desc.snapshot_data()).ok()?;
     rules::check_own_writes(template.relations()).ok()?;
-    let asked = (pending.text, template.descriptor(), &pending.cuts);
+    let asked = (template.descriptor(), &pending.cuts);
     let pin = match rules::find_entry(store, pending.key, asked, &snapshot, pending.terms) {
         // Another answer may have taken the place of the one that the placeholder was made for.
         Ok(Stored::Valid(pin)) if store.view(&pin).facts() == pending.facts.0 => return Some(pin),

@@ -75,7 +75,7 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     if allocator::is_short() {
         return Err(Reason::OutOfMemory);
     }
-    let identity = identity::of(call.query(), seed)?;
+    let identity = identity::of(call.query().as_node(), seed)?;
     let form = identity.form;
     if is_one_shot && call.has_values() {
         check_speed(call, Some(Fingerprint::of_form(form.id())))?;
@@ -95,7 +95,6 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     let identified = identity.into_identified()?;
     if is_one_shot
         && let Some(traits) = &traits
-        && !traits.may_garble_text()
         && forms::has_templates(form, versions)
         && let Some(placeholder) = placeholder::make(&store, call, meaning(identified, traits), traits, versions)
     {

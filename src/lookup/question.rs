@@ -25,8 +25,6 @@ pub struct Question<'q> {
     pub snapshot: Option<&'q pg_sys::SnapshotData>,
     /// Where its own text lies.
     pub own_text: Text,
-    /// A text that stands for it in the place of its own.
-    pub other_text: Option<&'q CStr>,
     /// It will not be executed, so that it does not count as a run.
     pub only_asked: bool,
     /// Other statements may run between its start and its end, whatever its portal says.
@@ -76,7 +74,6 @@ impl<'q> Question<'q> {
             snapshot,
             // SAFETY: both callers have such a source.
             own_text: unsafe { Text::of(source, location, length) },
-            other_text: None,
             only_asked: true,
             stays_open: false,
             started_by_client: false,

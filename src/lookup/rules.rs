@@ -119,30 +119,27 @@ pub enum Stored {
     Nothing,
 }
 
-/// R3. The answer under a key for a statement with this text, these columns, as entries describe them, and these cuts. Entries that
+/// R3. The answer under a key for a statement with these columns, as entries describe them, and these cuts. Entries that
 /// are of no use to anybody are retired.
 ///
 /// # Errors
-/// The reason to bypass: the entry answers another statement, or a writer that the snapshot does not see may have
-/// changed the answer.
+/// The reason to bypass: a writer that the snapshot does not see may have changed the answer.
 #[inline]
 pub fn find_entry(
     store: &SharedStore,
     key: CacheKey,
-    (text, descriptor, cuts): (&[u8], &[u8], &Cuts),
+    (descriptor, cuts): (&[u8], &Cuts),
     snapshot: &SnapshotView<'_>,
     terms: StatementTerms,
 ) -> Result<Stored, Reason> {
     let Some(pin) = store.lookup(key) else { return Ok(Stored::Nothing) };
-    let view = store.view(&pin);
     // Another plan may have had columns of other types: the planner drops branches by the values of parameters. Behind the
     // columns stand the gaps.
-    if cuts.without_gaps(view.descriptor()) != Some(descriptor) {
+    if cuts.without_gaps(store.view(&pin).descriptor()) != Some(descriptor) {
         store.unpin(pin);
         return Ok(Stored::Nothing);
     }
-    let is_it = view.text() == text;
-    let result = if is_it { holds(store, &pin, snapshot, terms) } else { Err(Reason::KeyCollision) };
+    let result = holds(store, &pin, snapshot, terms);
     match result {
         Ok(true) => return Ok(Stored::Valid(pin)),
         Ok(false) if !store.is_current(&pin) => return Ok(Stored::Outdated(pin)),

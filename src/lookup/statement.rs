@@ -5,7 +5,6 @@ use std::ffi::CString;
 use std::rc::Rc;
 
 use arrow_cache_core::{CacheKey, Reason, SnapshotView};
-use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
 use super::question::Question;
@@ -13,15 +12,13 @@ use super::rules::{self, StartedUnder, UNKNOWN_CATALOGS};
 use super::{execute_rights, kept_templates, quick_statements, timing};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes::has_transaction_id;
-use crate::pg::error_passing::keeping;
-use crate::pg::{backend, compat};
+use crate::pg::backend;
 use crate::query::clock::{Clock, Cuts};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FormId, SettingsHash, TreeHash};
-use crate::query::key::{self, Asked, HashedText, Keyed};
+use crate::query::key::{self, Asked, Keyed};
 use crate::query::rights_at_start::may_depend_on_time;
 use crate::query::statement_terms::StatementTerms;
-use crate::query::statement_text::Text;
 use crate::query::{Cacheable, Planned, Verdict, Versions, environment, name_resolution, plan_marker, relations};
 use crate::serve::Template;
 use crate::shmem::SharedStore;
@@ -45,8 +42,6 @@ pub struct Statement<'q> {
     /// The relations that its answer rests on, ascending. Those of its own plan: another of its form may read other
     /// partitions.
     pub relations: Vec<u32>,
-    /// Its normalized text.
-    pub text: Rc<[u8]>,
     /// The key of its answer.
     pub key: CacheKey,
     /// What its clock expressions are computed with.
@@ -122,7 +117,6 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
     let Cacheable { traits, form, facts, planned, clock: trees, .. } = cacheable;
     let terms = StatementTerms::of(question.own_text)?;
     let fingerprint = question.fingerprint(Fingerprint::of_form(form));
-    lock_bodies(&traits)?;
     let snapshot = rules::snapshot(store, question.snapshot)?;
     let current = rules::definitions(store);
     let template = kept_templates::find(form, planned.versions, facts).filter(|_| current == planned.versions);
@@ -137,11 +131,8 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
     check_role(&traits, made_as_now)?;
     let tree = tree_of(store, cacheable.tree, &traits, current)?;
     let asked = Asked { tree, plan_made_otherwise: (!made_as_now).then_some(planned.plan), environment };
-    // SAFETY: a C string that stays as long as the question.
-    let other_text = question.other_text.map(|text| unsafe { Text::of(text.as_ptr(), 0, 0) });
-    let text = HashedText::of(other_text.unwrap_or(question.own_text), store.seed())?;
     let clock = Clock { trees, params: question.params, one_message: question.runs_in_one_message() };
-    let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed())?;
+    let Keyed { key, times } = key::of(&asked, &clock, store.seed())?;
     // With two cuts in the same gap, the plan may ask for other rights.
     if !times.cuts.is_none() && may_depend_on_time(question.plan, &traits, || execute_rights::may_lack(current.ddl)) {
         return Err(Reason::MovingClock);
@@ -151,7 +142,6 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
         None => question.columns()?.into(),
     };
     let started = StartedUnder::with(environment, settings, &traits, current.catalogs);
-    let (text, cuts) = (text.bytes, times.cuts);
     Ok(Statement {
         cacheable,
         current,
@@ -161,10 +151,9 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
         snapshot,
         template,
         relations,
-        text,
         key,
         clock,
-        cuts,
+        cuts: times.cuts,
         columns,
     })
 }
@@ -173,27 +162,6 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
 fn settings_read(traits: &QueryTraits) -> Vec<CString> {
     // SAFETY: the extras were just read, into the current memory context.
     unsafe { traits.extras.settings() }
-}
-
-/// Locks what the bodies of functions read, as the server does when it calls them.
-///
-/// # Errors
-/// `DdlInProgress` if somebody is to be waited for, or there is no room for the lock: the server finds out whether it
-/// calls the functions at all.
-fn lock_bodies(traits: &QueryTraits) -> Result<(), Reason> {
-    if traits.bodies.is_none_or(|bodies| !bodies.read_relations) {
-        return Ok(());
-    }
-    // SAFETY: the extras were just read, into the current memory context. What is no relation any more can be locked
-    // all the same; the transaction holds the locks to its end.
-    let are_locked = unsafe {
-        traits
-            .extras
-            .relations()
-            .into_iter()
-            .all(|relation| keeping(|| compat::lock_at_once(pg_sys::Oid::from(relation))))
-    };
-    if are_locked { Ok(()) } else { Err(Reason::DdlInProgress) }
 }
 
 /// Returns true if planning the query now, under these settings, would compute and inline the same functions in
@@ -208,27 +176,21 @@ fn is_made_as_now(traits: &QueryTraits, planned: &Planned, settings: SettingsHas
 /// May this session get or store an answer over these relations?
 ///
 /// # Errors
-/// `TextEncoding`, `OwnWrites` or `OwnDdl`.
+/// `OwnWrites` or `OwnDdl`.
 fn check_session(traits: &QueryTraits, relations: &[u32]) -> Result<(), Reason> {
-    if traits.may_garble_text() {
-        return Err(Reason::TextEncoding);
-    }
     rules::check_own_writes(relations)?;
     // Nobody knows yet what functions that are declared pure are going to read.
     if traits.calls_declared() && has_transaction_id() { Err(Reason::OwnWrites) } else { Ok(()) }
 }
 
 /// Checks a plan that was made under other settings, or as another role, than the present ones. It is refused if it
-/// calls functions whose bodies are queries. The server rewrites these when it runs them: for the present role, by its
-/// policies, and those were not checked.
+/// calls functions that are declared pure, whose queries the server rewrites when it runs them: for the present role, by
+/// its policies.
 ///
 /// # Errors
 /// `OldPlan`.
 fn check_role(traits: &QueryTraits, made_as_now: bool) -> Result<(), Reason> {
-    if made_as_now || !traits.bodies.is_some_and(|bodies| bodies.read_relations) {
-        return Ok(());
-    }
-    Err(Reason::OldPlan)
+    if made_as_now || !traits.calls_declared() { Ok(()) } else { Err(Reason::OldPlan) }
 }
 
 /// The hash of a query's tree; together with all that decides on what functions that are declared pure read: the names

@@ -172,10 +172,7 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdi
         remember(form, &eligible, relations, traits.may_drop_relations || depends_on_values(plan));
     }
     let checked = relations.and_then(|relations| {
-        planner_input::check(plan, &opened)
-            // SAFETY: the extras were made for this planning.
-            .and_then(|()| unsafe { planner_input::check_bodies(&traits) })
-            .map_err(|refusal| refusal.reason)?;
+        planner_input::check(plan, &opened).map_err(|refusal| refusal.reason)?;
         if traits.calls_declared() && (opened.prunes_at_start() || opened.is_parallel) {
             // Functions that run before the first row, or in another process, are not seen.
             return Err(Reason::TooComplex);

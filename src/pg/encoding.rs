@@ -11,11 +11,6 @@ use crate::error::or_raise;
 /// The server's number of UTF-8.
 const UTF8: i32 = pg_sys::pg_enc::PG_UTF8 as i32;
 
-/// Does the session's client use another encoding than the database?
-pub fn client_differs() -> bool {
-    server::pg_get_client_encoding() != server::GetDatabaseEncoding()
-}
-
 /// The number of the encoding of the session's client.
 pub fn of_client() -> i32 {
     server::pg_get_client_encoding()

@@ -11,30 +11,10 @@ use super::server;
 /// # Safety
 /// The context must be a live one.
 pub unsafe fn room_for<T>(context: pg_sys::MemoryContext) -> Option<*mut T> {
-    // SAFETY: the caller's promise.
-    unsafe { room(context, size_of::<T>()).map(|place| place.cast()) }
-}
-
-/// A copy of some bytes in the current memory context. `None` when there is no memory.
-///
-/// # Safety
-/// The copy must not be used longer than that context lives.
-pub unsafe fn copy_to_current<'m>(bytes: &[u8]) -> Option<&'m [u8]> {
-    // SAFETY: the current context is a live one; as many bytes as are allocated.
-    unsafe {
-        let copy: *mut u8 = room(pg_sys::CurrentMemoryContext, bytes.len().max(1))?.cast();
-        copy.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-        Some(std::slice::from_raw_parts(copy, bytes.len()))
-    }
-}
-
-/// # Safety
-/// The context must be a live one.
-unsafe fn room(context: pg_sys::MemoryContext, size: usize) -> Option<*mut c_void> {
-    const FLAGS: c_int = (pg_sys::MCXT_ALLOC_NO_OOM | pg_sys::MCXT_ALLOC_HUGE) as c_int;
-    // SAFETY: the caller's promise; with NO_OOM a lack of memory gives null, and with HUGE no slice is too large.
-    let place = unsafe { direct!(pg_sys::MemoryContextAllocExtended(context, size, FLAGS)) };
-    (!place.is_null()).then_some(place)
+    const FLAGS: c_int = pg_sys::MCXT_ALLOC_NO_OOM as c_int;
+    // SAFETY: the caller's promise; with NO_OOM a lack of memory gives null.
+    let place = unsafe { direct!(pg_sys::MemoryContextAllocExtended(context, size_of::<T>(), FLAGS)) };
+    (!place.is_null()).then_some(place.cast())
 }
 
 /// Moves a value into a memory context, and drops it when the context is reset or deleted.

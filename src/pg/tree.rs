@@ -226,6 +226,7 @@ tagged! {
     CustomScan = T_CustomScan,
     DeclareCursorStmt = T_DeclareCursorStmt,
     DefElem = T_DefElem,
+    ExplainStmt = T_ExplainStmt,
     FieldSelect = T_FieldSelect,
     FieldStore = T_FieldStore,
     Float = T_Float,

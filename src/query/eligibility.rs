@@ -2,7 +2,6 @@
 //! query's form (`identity`) and the definitions in the catalogs alone, so it is done once for all queries of a form. A node of a kind that
 //! is not known (`node_kinds`) is a reason too.
 
-mod body_relations;
 mod catalog_search;
 mod checker;
 mod coercions;
@@ -10,7 +9,6 @@ mod declared_functions;
 mod join_columns;
 mod met_bodies;
 mod named_functions;
-mod named_relations;
 mod node_kinds;
 mod readings;
 mod record_columns;
@@ -25,7 +23,6 @@ use pgrx::pg_sys;
 use super::extras::Extras;
 use super::trusted_extensions;
 use crate::pg::backend::WalkDepth;
-use crate::pg::encoding;
 use crate::pg::tree::Tree;
 pub use checker::Blamed;
 use checker::{ClockPlace, EligibilityChecker};
@@ -48,8 +45,6 @@ pub struct QueryTraits {
     pub may_drop_relations: bool,
     /// How many clock expressions it has (`clock`).
     pub clocks: usize,
-    /// Executing it may garble text if the client has another encoding than the database.
-    pub receives_text: bool,
     /// It calls functions of users, which are written in SQL.
     pub bodies: Option<SqlBodies>,
     /// Some extensions were trusted when it was checked.
@@ -57,11 +52,6 @@ pub struct QueryTraits {
 }
 
 impl QueryTraits {
-    /// May executing the query in this session garble text? Then no answer of it is of use to others.
-    pub fn may_garble_text(&self) -> bool {
-        self.receives_text && encoding::client_differs()
-    }
-
     /// Does it call functions that are declared pure, whose queries are seen when they run?
     pub fn calls_declared(&self) -> bool {
         self.bodies.is_some_and(|bodies| bodies.are_declared)
@@ -105,7 +95,6 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
     let here = 0u8;
     let mut checker = EligibilityChecker::new(WalkDepth::from(&here), Some(seed));
     let _ = checker.check_all(query.as_node()) || checker.check_record_columns(query);
-    checker.bodies.free();
     let mut offender = checker.offender.filter(|_| checker.reason != Some(Reason::MovingClock)).map(Offender::Function);
     let traits = checker.conclude().map_err(|reason| {
         // A query of catalogs is refused whatever else it does, so no other reason would help its author.
@@ -119,17 +108,15 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
         if !checker.reads_something {
             return Err(Reason::NoRelation);
         }
-        let relations = checker.rests_on().ok_or(Reason::TooComplex)?;
         let bodies = checker.bodies.meaning();
         let trusts = trusted_extensions::fingerprint() != 0;
         Ok(QueryTraits {
             reads_session: checker.reads_session(),
             rests_on_enums: checker.types.enums,
-            extras: Extras::keep(&relations, &checker.settings),
+            extras: Extras::keep(&checker.types.row_types, &checker.settings),
             repeatable: !checker.may_vary,
             may_drop_relations: checker.has_sublinks,
             clocks: checker.clocks,
-            receives_text: checker.receives_text,
             bodies,
             trusts,
         })

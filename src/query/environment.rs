@@ -44,7 +44,7 @@ pub fn hash_under(seed: u64, settings: SettingsHash, custom: &[CString]) -> Resu
     let database = backend::database();
     let mut key = BUFFER.take();
     key.clear();
-    key.u64(seed);
+    key.seed(seed);
     key.hash(settings.0);
     key.words([database, role.to_u32(), backend::database_encoding() as u32]);
     custom.iter().try_for_each(|name| add_read_setting(&mut key, name))?;

@@ -8,10 +8,10 @@
 //! changes (`lookup`). What its plan reads does not follow from the form: constants decide which parts the planner
 //! drops (`plan_facts`).
 //!
-//! The *tree* has the values as well, but neither permissions nor where columns come from: it is what name resolution
-//! made of the text, and goes into the key. The text is in the key, too, so the tree need only tell what the same text
-//! could mean another time. For that reason a parse that raced with DDL does no harm: relations and views are protected
-//! by their locks, and whatever else a stale catalog could have resolved differently (functions, operators, collations,
+//! The *tree* has the values as well, and goes into the key. It stands for the question, so the walk adds all fields
+//! that the executor or the client could see: names of columns in the answer are among them, places in the text and
+//! names that only EXPLAIN shows are not. A parse that raced with DDL does no harm: relations and views are protected by
+//! their locks, and whatever else a stale catalog could have resolved differently (functions, operators, collations,
 //! types, constants, numbers and names of attributes) gives another hash, so the answer is stored under the question
 //! that was asked.
 //!
@@ -25,7 +25,7 @@ mod hasher;
 use std::cell::Cell;
 use std::ffi::c_void;
 
-use arrow_cache_core::{Hash128, HashBuffer, Reason};
+use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::clock::{ClockExpressions, ClockTrees, asks_for_time, has_dates, reads_time};
@@ -40,21 +40,17 @@ use crate::pg::tree::{Tree, child, children, match_node};
 pub use hasher::CURRENT_SETTING;
 use hasher::{END, Level, NOTHING, TreeHasher};
 
-/// What a query is, apart from its text.
-#[derive(Debug)]
+/// What a query is.
 pub struct Identity {
     /// All but the values of constants.
     pub form: FormHash,
-    /// What the tree is made of, and how much of it.
-    shared: HashBuffer,
-    length: usize,
-    constants: HashBuffer,
-    frame: HashBuffer,
+    /// All, values of constants included.
+    pub tree: TreeHash,
     /// Its clock expressions.
     clock: ClockExpressions,
 }
 
-/// What a query is, once its walk is over. Plain data, so that an error may jump over it.
+/// What a query is, with trees for its clock expressions. Plain data, so that an error may jump over it.
 #[derive(Clone, Copy)]
 pub struct Identified {
     /// All but the values of constants.
@@ -66,82 +62,50 @@ pub struct Identified {
 }
 
 /// Memory of the last walk, for the next one. Taken while it is in use.
-static BUFFERS: Local<Cell<[HashBuffer; 3]>> = Local::new(Cell::new([const { HashBuffer::new() }; 3]));
+static BUFFERS: Local<Cell<[HashBuffer; 2]>> = Local::new(Cell::new([const { HashBuffer::new() }; 2]));
 /// What is kept of it at most, in bytes.
 const KEPT: usize = 64 * 1024;
 
-/// The identity of a query, under a secret.
+/// The identity of a query, or of an expression that belongs to none, under a secret.
 ///
 /// # Errors
 /// `TooComplex` for one that nests too deeply, or that has a node of a kind that is not known here; `OutOfMemory` for
 /// one that there is no memory for.
-pub fn of(query: Tree<'_, pg_sys::Query>, seed: u64) -> Result<Identity, Reason> {
+pub fn of(node: Tree<'_, pg_sys::Node>, seed: u64) -> Result<Identity, Reason> {
     let here = 0u8;
     let mut buffers = BUFFERS.take();
-    buffers.iter_mut().for_each(HashBuffer::clear);
-    buffers[0].u64(seed);
+    for buffer in &mut buffers {
+        buffer.clear();
+        buffer.seed(seed);
+    }
     let mut hasher = TreeHasher::new(buffers, WalkDepth::from(&here));
-    hasher.node(Some(query.as_node()));
-    let TreeHasher { form: mut shared, constants, mut frame, reads_constants, too_complex, clock, .. } = hasher;
-    let length = shared.len();
-    frame.u8(u8::from(reads_constants));
+    hasher.node(Some(node));
+    let TreeHasher { form: mut shape, mut constants, reads_constants, too_complex, clock, .. } = hasher;
+    shape.u8(u8::from(reads_constants));
     if reads_constants {
-        frame.append(&constants);
+        shape.append(&constants);
     }
-    shared.append(&frame);
-    let form = FormHash(shared.finish());
+    let form = FormHash(shape.finish());
+    constants.hash(form.0);
+    let tree = TreeHash(constants.finish());
+    let is_complete = shape.is_complete() && constants.is_complete();
+    if shape.len() <= KEPT && constants.len() <= KEPT {
+        BUFFERS.set([shape, constants]);
+    }
     if too_complex {
         return Err(Reason::TooComplex);
     }
-    if !shared.is_complete() || !constants.is_complete() {
-        return Err(Reason::OutOfMemory);
-    }
-    Ok(Identity { form, shared, length, constants, frame, clock })
-}
-
-/// What an expression that belongs to no query means, under a secret: all of it, values of constants included.
-///
-/// # Errors
-/// As `of`.
-pub fn of_expression(expression: Tree<'_, pg_sys::Node>, seed: u64) -> Result<Hash128, Reason> {
-    let here = 0u8;
-    let mut buffers = [const { HashBuffer::new() }; 3];
-    buffers[0].u64(seed);
-    let mut hasher = TreeHasher::new(buffers, WalkDepth::from(&here));
-    hasher.node(Some(expression));
-    let TreeHasher { mut form, constants, too_complex, .. } = hasher;
-    form.append(&constants);
-    if too_complex {
-        return Err(Reason::TooComplex);
-    }
-    if !form.is_complete() {
-        return Err(Reason::OutOfMemory);
-    }
-    Ok(form.finish())
+    if is_complete { Ok(Identity { form, tree, clock }) } else { Err(Reason::OutOfMemory) }
 }
 
 impl Identity {
-    /// What the query is, without the memory of the walk.
+    /// What the query is, with trees for its clock expressions.
     ///
     /// # Errors
     /// `TooComplex` for more clock expressions than are kept.
-    pub fn into_identified(mut self) -> Result<Identified, Reason> {
-        self.shared.truncate(self.length);
-        self.shared.append(&self.constants);
-        let (form, tree, clock) = (self.form, TreeHash(self.shared.finish()), self.clock);
-        // What follows may raise, so nothing that is to be dropped may be left.
-        drop(self);
-        let clock = ClockTrees::of(&clock).ok_or(Reason::TooComplex)?;
-        Ok(Identified { form, tree, clock })
-    }
-}
-
-impl Drop for Identity {
-    fn drop(&mut self) {
-        let buffers = [&mut self.shared, &mut self.constants, &mut self.frame].map(std::mem::take);
-        if buffers.iter().all(|buffer| buffer.len() <= KEPT) {
-            BUFFERS.set(buffers);
-        }
+    pub fn into_identified(self) -> Result<Identified, Reason> {
+        let clock = ClockTrees::of(&self.clock).ok_or(Reason::TooComplex)?;
+        Ok(Identified { form: self.form, tree: self.tree, clock })
     }
 }
 
@@ -213,18 +177,6 @@ impl TreeHasher {
         }
     }
 
-    /// Adds a column. What asks for the time in one that nothing uses is no clock expression.
-    #[inline]
-    fn target_and_below(&mut self, target: Tree<'_, pg_sys::TargetEntry>) -> bool {
-        self.target(target);
-        let before = self.clock.mark();
-        let stopped = self.node(child!(target.expr).map(Tree::as_node));
-        if self.clock.mark() != before && is_unused(target, |levels| self.query_above(levels)) {
-            self.clock.go_back(before);
-        }
-        stopped
-    }
-
     /// Adds the arguments of a call, which is a clock expression if it asks for the time, or may be one with those that
     /// do.
     #[inline]
@@ -243,6 +195,18 @@ impl TreeHasher {
                 // SAFETY: the walk is in the queries of its levels.
                 self.clock.compare(operator, before, |levels| unsafe { Level::query_above(level, levels) });
             }
+        }
+        stopped
+    }
+
+    /// Adds a column. What asks for the time in one that nothing uses is no clock expression.
+    #[inline]
+    fn target_and_below(&mut self, target: Tree<'_, pg_sys::TargetEntry>) -> bool {
+        self.target(target);
+        let before = self.clock.mark();
+        let stopped = self.node(child!(target.expr).map(Tree::as_node));
+        if self.clock.mark() != before && is_unused(target, |levels| self.query_above(levels)) {
+            self.clock.go_back(before);
         }
         stopped
     }

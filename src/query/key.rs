@@ -1,23 +1,19 @@
-//! The key of a question: everything its answer can depend on besides the data, in 128 bits. The normalized text goes with it, to be
-//! compared on a match, since equal hashes do not prove equal texts.
+//! The key of a question: everything its answer can depend on besides the data, in 128 bits, which are taken for the question itself. They
+//! are seeded with a secret of the server.
 
 use std::cell::Cell;
-use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, Hash128, HashBuffer, OutOfMemory, Reason};
+use arrow_cache_core::{CacheKey, HashBuffer, Reason};
 
 use super::clock::{self, Clock, Times};
 use super::hashes::{EnvironmentHash, TreeHash};
-use super::known_texts;
 use super::parameters;
-use super::statement_text::{self, Text};
-use crate::pg::allocator::headroom;
 use crate::pg::backend_local::Local;
 
-/// What a statement asks, apart from its text and the values of its parameters.
+/// What a statement asks, apart from the values of its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// What name resolution made of its text (`identity`).
+    /// The question itself (`identity`).
     pub tree: TreeHash,
     /// The number of its plan, if that was made under other settings, or as another role, so that it shares answers with
     /// nobody: it keeps what the planner computed by them, and the functions that it inlined, which that role may
@@ -30,48 +26,6 @@ pub struct Asked {
 static BUFFER: Local<Cell<HashBuffer>> = Local::new(Cell::new(HashBuffer::new()));
 /// What is kept of it at most, in bytes.
 const KEPT: usize = 64 * 1024;
-
-/// A normalized text, and its hash under a secret.
-#[derive(Clone, Debug)]
-pub struct HashedText {
-    /// The text.
-    pub bytes: Rc<[u8]>,
-    /// Its hash.
-    hash: Hash128,
-}
-
-static NORMALIZED: Local<Cell<Vec<u8>>> = Local::new(Cell::new(Vec::new()));
-
-impl HashedText {
-    /// Normalizes a text, unless that is remembered. The secret is the same in all calls of a backend.
-    ///
-    /// # Errors
-    /// There is no memory for it.
-    pub fn of(text: Text, seed: u64) -> Result<Self, OutOfMemory> {
-        let raw = statement_text::raw(&text);
-        if let Some((bytes, hash)) = known_texts::normalized(raw) {
-            return Ok(Self { bytes, hash });
-        }
-        let mut normalized = NORMALIZED.take();
-        statement_text::normalized(text, &mut normalized)?;
-        let mut key = BUFFER.take();
-        key.clear();
-        key.u64(seed);
-        key.part(&normalized);
-        if !key.is_complete() {
-            return Err(OutOfMemory);
-        }
-        // A count of users cannot ask for its memory.
-        let _headroom = if normalized.len() > KEPT { Some(headroom(normalized.len() + 64)?) } else { None };
-        let hashed = Self { bytes: Rc::from(normalized.as_slice()), hash: key.finish() };
-        if normalized.len() <= KEPT {
-            NORMALIZED.set(normalized);
-            BUFFER.set(key);
-        }
-        known_texts::remember(raw, &hashed.bytes, hashed.hash);
-        Ok(hashed)
-    }
-}
 
 /// A key, and what the clock has added to it.
 #[derive(Clone, Copy)]
@@ -86,11 +40,10 @@ pub struct Keyed {
 ///
 /// # Errors
 /// The reason to bypass, when the parameters or the clock cannot be part of a key, or there is no memory for them.
-pub fn of(asked: &Asked, text: &HashedText, clock: &Clock<'_>, seed: u64) -> Result<Keyed, Reason> {
+pub fn of(asked: &Asked, clock: &Clock<'_>, seed: u64) -> Result<Keyed, Reason> {
     let mut key = BUFFER.take();
     key.clear();
-    key.u64(seed);
-    key.hash(text.hash);
+    key.seed(seed);
     key.hash(asked.tree.0);
     key.u8(u8::from(asked.plan_made_otherwise.is_some()));
     key.u64(asked.plan_made_otherwise.unwrap_or(0));

@@ -5,9 +5,9 @@
 //! |---|---|
 //! | May the answer to this query be kept? | `eligibility` (nodes: `node_table`), `volatility` (functions: `function_table`), `trusted_extensions`, `types`, `operator_families` |
 //! | Which values of the clock does it ask for? | `clock` |
-//! | Which columns does nothing use? Which texts are constants wherever they pass through? | `unused_columns`, `constant_texts` (`enclosing`: the queries around a node) |
+//! | Which texts are constants wherever they pass through? | `constant_texts` (`enclosing`: the queries around a node) |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (virtual columns, indexes) |
-//! | Is it the same question? | `key`: `statement_text` (`known_texts`: those that come again), `identity` (form and tree), `environment` (settings, role), `parameters` |
+//! | Is it the same question? | `key`: `identity` (form and tree), `environment` (settings, role), `parameters` |
 //! | … with functions of users in SQL? | `eligibility` (bodies), `name_resolution` |
 //! | Is it the same plan, for a template? | `plan_facts`, `opened_relations` (what the executor opens), `plan_kinds` |
 //! | What else does the answer rest on? | `extras` |
@@ -15,7 +15,7 @@
 //! | What was decided, and where does it stand? | `verdict`, `plan_marker` (inside the plan) |
 //! | May a role lack the right to execute a function? | `withdrawn_functions` (the server's own), `rights_at_start` (of partitions that are left out by the time) |
 //! | May a stored part raise an error that its statement need not raise? | `failures` |
-//! | What does a comment before the statement ask? | `statement_terms` |
+//! | What does a comment before the statement ask? | `statement_terms`, `statement_text` |
 //! | May another statement change the cursor's row? | `updatable_cursor` |
 //! | How many rows can there be at most? | `row_bound` |
 //! | Which leaves of a partitioned table may hold rows that a query asks for? | `partitions` |
@@ -36,7 +36,6 @@ mod function_table;
 pub mod hashes;
 pub mod identity;
 pub mod key;
-pub mod known_texts;
 pub mod name_resolution;
 mod node_table;
 pub mod opened_relations;

@@ -24,7 +24,7 @@ static BUFFER: Local<Cell<HashBuffer>> = Local::new(Cell::new(HashBuffer::new())
 pub fn of(plan: Tree<'_, pg_sys::PlannedStmt>, opened: &Opened<'_>, seed: u64) -> FactsHash {
     let mut key = BUFFER.take();
     key.clear();
-    key.u64(seed);
+    key.seed(seed);
     for entry in children!(plan.rtable as RangeTblEntry) {
         key.words([entry.rtekind, entry.relid.to_u32(), entry.relkind as u32, u32::from(entry.inh)]);
         tree::for_each_permission_word(entry, |word| key.u64(word));

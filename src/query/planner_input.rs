@@ -7,12 +7,11 @@ use std::ffi::CStr;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::eligibility::{self, QueryTraits};
+use super::eligibility;
 use super::opened_relations::Opened;
 use super::relations::{self, RelationRefusal};
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat;
-use crate::pg::index_list::indexes_of;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::tree::Tree;
 
@@ -29,26 +28,6 @@ pub fn check(plan: Tree<'_, pg_sys::PlannedStmt>, opened: &Opened<'_>) -> Result
     if opened.has_unknown_nodes {
         let relation = relations::read_by(plan).next().unwrap_or(pg_sys::InvalidOid);
         return Err(RelationRefusal { reason: Reason::TooComplex, relation });
-    }
-    Ok(())
-}
-
-/// Checks the definitions of what the bodies of functions read, whatever plans are made of them. No lock is held on
-/// these relations; but a plan with such functions is good only for the version of the catalogs that was read before.
-///
-/// # Errors
-/// The first relation that answers must not rest on.
-///
-/// # Safety
-/// The extras of the traits must be in memory.
-pub unsafe fn check_bodies(traits: &QueryTraits) -> Result<(), RelationRefusal> {
-    if !traits.bodies.is_some_and(|bodies| bodies.read_relations) {
-        return Ok(());
-    }
-    // SAFETY: the caller's promise.
-    for relation in unsafe { traits.extras.relations() }.into_iter().map(pg_sys::Oid::from) {
-        check_virtual_columns(relation)?;
-        indexes_of(relation).into_iter().try_for_each(check_method)?;
     }
     Ok(())
 }

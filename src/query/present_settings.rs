@@ -10,10 +10,11 @@ use pgrx::pg_sys;
 
 use super::hashes::SettingsHash;
 use crate::pg::backend_local::Local;
+use crate::pg::encoding;
 use crate::pg::server;
 use crate::pg::server_settings::{self, text_of};
 
-const NUMBERS: usize = 15;
+const NUMBERS: usize = 16;
 const TEXTS: usize = 8;
 
 /// The server's variables at one moment.
@@ -74,6 +75,7 @@ impl Present {
                     u32::from(pg_sys::Transform_null_equals),
                     u32::from(pg_sys::standard_conforming_strings),
                     server_settings::changed_row_types() as u32,
+                    encoding::of_client() as u32,
                 ],
                 texts: [
                     pg_sys::namespace_search_path,
@@ -106,7 +108,7 @@ impl Present {
     #[inline(never)]
     fn hash(&self, seed: u64) -> (SettingsHash, Option<Hashed>) {
         let mut key = HashBuffer::new();
-        key.u64(seed);
+        key.seed(seed);
         key.words(self.numbers);
         let mut texts = Vec::new();
         let mut starts = [0; TEXTS];

@@ -9,7 +9,6 @@ use pgrx::pg_sys;
 
 use super::relation_policy::{self, Policy};
 use crate::pg::backend;
-use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 use crate::pg::row_type::RowType;
@@ -42,24 +41,6 @@ pub fn check(plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<Relations, RelationR
         found.partitioned |= kind == pg_sys::RELKIND_PARTITIONED_TABLE;
     }
     Ok(found)
-}
-
-/// Checks a relation that a query reads whose plan is not known, locked by the caller. `with_children`: and those that inherit from it, which only a
-/// plan tells.
-///
-/// # Errors
-/// Why answers must not rest on it.
-pub fn check_without_plan(relation: pg_sys::Oid, with_children: bool) -> Result<(), Reason> {
-    let kind = check_relation(relation)?;
-    let is_parent = with_children
-        && CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, relation)
-            .and_then(|row| row.relation().map(|class| class.relhassubclass))
-            .unwrap_or(true);
-    // What a trusted relation needs besides is asked of plans.
-    if is_parent || kind == pg_sys::RELKIND_PARTITIONED_TABLE || relation_policy::of(relation) == Policy::Trusted {
-        return Err(Reason::UnsupportedRelation);
-    }
-    Ok(())
 }
 
 /// The relation's kind, if it may be cached.

@@ -1,8 +1,8 @@
-//! The text of a statement: its own part of what the client sent, as it was sent and normalized.
+//! The text of a statement: its own part of what the client sent.
 
 use std::ffi::{CStr, c_char};
 
-use arrow_cache_core::{OutOfMemory, RoomyVec, normalize, statement_body, statement_start};
+use arrow_cache_core::statement_start;
 use pgrx::pg_sys;
 
 /// Where the text of a statement is.
@@ -69,36 +69,11 @@ pub fn with_what_is_before(text: &Text) -> &[u8] {
     &sent[start..]
 }
 
-/// Writes the normalized text of a statement into `out`, which is cleared first.
-///
-/// EXPLAIN, DECLARE CURSOR, PREPARE and COPY are cut off, so that they share the entry of the query
-/// inside.
-///
-/// # Errors
-/// There is no memory for it.
-pub fn normalized(text: Text, out: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-    let text = raw(&text);
-    out.clear();
-    out.make_exact_room(text.len())?;
-    // SAFETY: a plain global of the backend.
-    let conforming = unsafe { pg_sys::standard_conforming_strings };
-    normalize(text, conforming, out);
-    if text.contains(&b'\\') {
-        // The setting may be another one than when the text was parsed. A text that can be read in two ways is kept as it stands: what looks
-        // like a word may stand in quotes.
-        let mut otherwise = Vec::new();
-        otherwise.make_exact_room(text.len())?;
-        normalize(text, !conforming, &mut otherwise);
-        if otherwise != *out {
-            out.clear();
-            return out.add_all(text);
-        }
+/// The text of a statement without what stands around it: what people are shown of it.
+pub fn shown(text: &Text) -> &[u8] {
+    let mut shown = raw(text).trim_ascii();
+    while let Some(rest) = shown.strip_suffix(b";") {
+        shown = rest.trim_ascii_end();
     }
-    let body = statement_body(out);
-    let (length, prefix) = (body.len(), body.as_ptr() as usize - out.as_ptr() as usize);
-    out.truncate(prefix + length);
-    if prefix > 0 {
-        out.drain(..prefix);
-    }
-    Ok(())
+    shown
 }

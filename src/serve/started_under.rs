@@ -7,7 +7,7 @@ use std::ffi::CString;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use crate::pg::{backend, encoding};
+use crate::pg::backend;
 use crate::query::eligibility::QueryTraits;
 use crate::query::environment;
 use crate::query::hashes::EnvironmentHash;
@@ -25,8 +25,6 @@ pub struct StartedUnder {
     environment: EnvironmentHash,
     /// The custom settings among them.
     settings: Vec<CString>,
-    /// Its rows must be read while the client has the encoding of the database.
-    receives_text: bool,
     /// How often the session had changed a definition by then.
     definition_changes: u64,
     /// The version of all definitions, if names in bodies of functions are resolved while it runs.
@@ -34,14 +32,13 @@ pub struct StartedUnder {
 }
 
 impl StartedUnder {
-    /// That of a statement that reads no setting by name, receives no text and calls no function of users.
+    /// That of a statement that reads no setting by name and calls no function of users.
     pub fn in_environment(environment: EnvironmentHash) -> Self {
         Self {
             statement: session::statement_number(),
             role: backend::user_id(),
             environment,
             settings: Vec::new(),
-            receives_text: false,
             definition_changes: session::definition_changes(),
             catalogs: None,
         }
@@ -50,12 +47,7 @@ impl StartedUnder {
     /// That of a statement with these traits, which reads these settings by name. `catalogs` is the version of all
     /// definitions.
     pub fn with(environment: EnvironmentHash, settings: Vec<CString>, traits: &QueryTraits, catalogs: u64) -> Self {
-        Self {
-            settings,
-            receives_text: traits.receives_text,
-            catalogs: traits.resolves_names().then_some(catalogs),
-            ..Self::in_environment(environment)
-        }
+        Self { settings, catalogs: traits.resolves_names().then_some(catalogs), ..Self::in_environment(environment) }
     }
 
     /// Checks that everything is as it was.
@@ -63,9 +55,7 @@ impl StartedUnder {
     /// # Errors
     /// `SettingsChanged`, `OwnDdl` or `DdlInProgress`.
     pub fn check(&self, store: &SharedStore) -> Result<(), Reason> {
-        if (self.receives_text && encoding::client_differs())
-            || environment::hash(store.seed(), &self.settings) != Ok(self.environment)
-        {
+        if environment::hash(store.seed(), &self.settings) != Ok(self.environment) {
             return Err(Reason::SettingsChanged);
         }
         if session::definition_changes() != self.definition_changes {

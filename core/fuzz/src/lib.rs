@@ -8,10 +8,10 @@ mod lexer;
 pub mod decimal;
 pub mod hint;
 pub mod jsonb_image;
-pub mod normalize;
 pub mod numeric_body;
 pub mod numeric_text;
 pub mod options;
+pub mod statement_start;
 
 /// The name of a target, which is also that of its files in `fuzz_targets/` and `dictionaries/`, and its function.
 pub type Target = (&'static str, fn(&[u8]));
@@ -21,8 +21,8 @@ pub const TARGETS: &[Target] = &[
     ("decimal", decimal::check),
     ("hint", hint::check),
     ("jsonb_image", jsonb_image::check),
-    ("normalize", normalize::check),
     ("numeric_body", numeric_body::check),
     ("numeric_text", numeric_text::check),
     ("options", options::check),
+    ("statement_start", statement_start::check),
 ];

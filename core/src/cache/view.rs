@@ -42,7 +42,7 @@ impl<'a> EntryView<'a> {
         self.entry.kind()
     }
 
-    /// The text to compare on a match of the key.
+    /// What people are shown of the statement.
     #[must_use]
     pub fn text(&self) -> &'a [u8] {
         let len = self.entry.text_len.load(Relaxed) as usize;

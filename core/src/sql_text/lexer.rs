@@ -1,7 +1,6 @@
 //! The parts of SQL text: white space, comments, identifiers, quotes. Pure functions: nothing here is shared.
 //!
-//! The text is cut the way PostgreSQL's lexer (scan.l, versions 15 and later) cuts it. To take a quote for code, or code for a quote, could
-//! make two different statements equal.
+//! The text is cut the way PostgreSQL's lexer (scan.l, versions 15 and later) cuts it.
 
 /// How a quoted construct ends.
 #[derive(Clone, Copy)]

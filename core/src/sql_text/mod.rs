@@ -2,8 +2,6 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `normalize` | normal text, for the key |
-//! | `inner_statement` | the query inside EXPLAIN, PREPARE, DECLARE CURSOR and COPY |
 //! | `hint` | hints for the cache in comments |
 //! | `statement_start` | where a statement begins, with the comments before it |
 //! | `fingerprint` | a hash of the text without numbers and strings |
@@ -13,9 +11,7 @@
 mod clock_words;
 mod fingerprint;
 pub mod hint;
-pub mod inner_statement;
 mod lexer;
-pub mod normalize;
 pub mod statement_start;
 
 pub use clock_words::has_clock_word;

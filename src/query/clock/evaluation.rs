@@ -121,7 +121,7 @@ pub fn times(clock: &Clock<'_>, seed: u64) -> Result<Times, Reason> {
     }
     let mut key = BUFFER.take();
     key.clear();
-    key.u64(seed);
+    key.seed(seed);
     let cuts = with_values(clock, |values| {
         let mut cuts = Cuts::NONE;
         values.iter().try_for_each(|computed| add(&mut key, &mut cuts, computed)).map(|()| cuts)

@@ -9,7 +9,6 @@ use pgrx::pg_sys;
 use super::met_bodies::MetBodies;
 use crate::pg::backend::WalkDepth;
 use crate::pg::tree::Tree;
-use crate::query::extras::MOST_ROW_TYPES;
 use crate::query::types::{Nature, TypeFacts};
 
 /// A function that is to blame for a refusal.
@@ -46,8 +45,6 @@ pub(super) struct EligibilityChecker {
     pub(super) converts_to_json: bool,
     /// A function was met whose result depends on settings.
     pub(super) reads_settings: bool,
-    /// A function was met that may garble text if the client has another encoding than the database.
-    pub(super) receives_text: bool,
     /// Functions whose definitions have been checked, and whether that was inside a function that is IMMUTABLE.
     pub(super) defined: HashSet<(pg_sys::Oid, bool)>,
     /// The bodies of users' functions that were met.
@@ -68,8 +65,6 @@ pub(super) struct EligibilityChecker {
     pub(super) clocks: usize,
     /// The call whose columns the query lists, which have been checked (`readings`).
     pub(super) lists_columns: *mut pg_sys::FuncExpr,
-    /// The call that was met last as the whole of a part of FROM, so that no order of its rows shows.
-    pub(super) rows_of: *mut pg_sys::FuncExpr,
     /// Texts become dates (`coercions`), or ages are counted from today: this counts as one of them.
     pub(super) reads_day: bool,
     /// A node was met that leaves the answer open.
@@ -91,7 +86,6 @@ impl EligibilityChecker {
             calls_output: false,
             converts_to_json: false,
             reads_settings: false,
-            receives_text: false,
             defined: HashSet::new(),
             bodies: MetBodies::new(seed),
             has_sublinks: false,
@@ -102,7 +96,6 @@ impl EligibilityChecker {
             bounded: std::ptr::null_mut(),
             clocks: 0,
             lists_columns: std::ptr::null_mut(),
-            rows_of: std::ptr::null_mut(),
             reads_day: false,
             may_vary: false,
             reads_something: false,
@@ -152,14 +145,6 @@ impl EligibilityChecker {
             || self.types.text_search
             || !self.types.row_types.is_empty()
             || self.bodies.meaning().is_some()
-    }
-
-    /// The relations that the answer rests on besides those of the query's plan: those that define row types, and those that bodies of functions read.
-    /// `None` if there are more than a plan can carry.
-    pub(super) fn rests_on(&self) -> Option<Vec<u32>> {
-        let mut relations = self.types.row_types.clone();
-        relations.extend(self.bodies.relations.iter().filter(|read| !self.types.row_types.contains(read)));
-        (relations.len() <= MOST_ROW_TYPES).then_some(relations)
     }
 
     /// What only shows when all was seen.

@@ -9,7 +9,7 @@ use std::ffi::CStr;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::checker::EligibilityChecker;
+use super::checker::{ClockPlace, EligibilityChecker};
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::tree::Tree;
 use crate::query::relation_policy::PROVIDER;
@@ -18,7 +18,7 @@ use crate::query::relation_policy::PROVIDER;
 pub const PURE: &CStr = c"pure";
 
 /// Why a function that is declared pure is not accepted, as the rest of the sentence "It calls …,".
-const NOT_STABLE: &str = "which is declared pure but is not STABLE, or is called by a function that is not";
+const NOT_STABLE: &str = "which is declared pure but is not STABLE, or is called by another function";
 const OTHER_RIGHTS: &str =
     "which is declared pure but is SECURITY DEFINER, has a support function, or is PARALLEL SAFE";
 const OTHER_SETTINGS: &str = "which is declared pure but does not SET search_path, or sets something else";
@@ -58,7 +58,8 @@ impl EligibilityChecker {
         let (Some(form), Some(arguments)) = (row.function(), row.arguments()) else {
             return self.blame(function, Reason::UserDefinedFunction);
         };
-        // The value of an IMMUTABLE one may be kept in a plan, and a VOLATILE one reads under snapshots of its own.
+        // The value of an IMMUTABLE one may be kept in a plan, and a VOLATILE one reads under snapshots of its own. So may
+        // one that another function calls.
         let is_stable = form.provolatile as u8 == pg_sys::PROVOLATILE_STABLE;
         // Queries that another process runs are not seen.
         let has_others = form.prosecdef
@@ -70,7 +71,7 @@ impl EligibilityChecker {
             && !call.funcretset
             && !arguments.iter().any(|argument| argument.is_output);
         for (is_wrong, because) in [
-            (!is_stable || self.bodies.immutable || self.bodies.volatile, NOT_STABLE),
+            (!is_stable || self.clock != ClockPlace::Outside, NOT_STABLE),
             (has_others, OTHER_RIGHTS),
             (!row.sets_search_path_alone(), OTHER_SETTINGS),
             (!is_value, NO_VALUE),

@@ -12,9 +12,7 @@ use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child};
 use crate::query::clock::asks_for_time;
 use crate::query::function_table::has;
-use crate::query::function_table::properties::{
-    FROM_TODAY, LISTING_COLUMNS, MAKING_ROWS, RECEIVING, SEARCHING, SESSION,
-};
+use crate::query::function_table::properties::{FROM_TODAY, LISTING_COLUMNS, MAKING_ROWS, SEARCHING, SESSION};
 use crate::query::operator_families;
 use crate::query::trusted_extensions::{is_trusted_function, is_trusted_operator};
 use crate::query::volatility::definition::{self, Definition};
@@ -141,7 +139,6 @@ impl EligibilityChecker {
             // One that counts like a built-in one, and is no more than its code.
             return false;
         }
-        self.receives_text |= has(function, RECEIVING);
         if has(function, SEARCHING) && self.reads_search_configuration() {
             return true;
         }
@@ -159,13 +156,10 @@ impl EligibilityChecker {
     fn check_definition_at(&mut self, at: ClockPlace, function: pg_sys::Oid, definition: Option<Definition>) -> bool {
         let Some(definition) = definition else { return self.blame(function, Reason::UserDefinedFunction) };
         let place = std::mem::replace(&mut self.clock, at);
-        // How the function is declared whose parts these are, and under which snapshot they would read, is not asked: none may.
-        let volatile = std::mem::replace(&mut self.bodies.volatile, true);
         let refused = definition.functions.iter().any(|part| self.check_function(*part))
             // SAFETY: trees that the server has read into the current memory context, for this check alone.
             || definition.trees.iter().filter_map(|tree| unsafe { Tree::enter(*tree) }).any(|tree| self.check_all(tree));
         self.clock = place;
-        self.bodies.volatile = volatile;
         refused
     }
 }

@@ -6,7 +6,6 @@ use pgrx::pg_sys;
 use super::checker::EligibilityChecker;
 use crate::pg::compat::tree;
 use crate::pg::compat::tree::walkers::exprCollation;
-use crate::pg::lists::nodes;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::server;
 use crate::pg::tree::Tree;
@@ -51,12 +50,7 @@ impl EligibilityChecker {
                 self.reads_something = true;
                 !entry.tablesample.is_null() && self.refuse(Reason::Tablesample)
             }
-            pg_sys::RTEKind::RTE_FUNCTION => {
-                self.reads_something = true;
-                self.rows_of = lone_call(entry);
-                false
-            }
-            pg_sys::RTEKind::RTE_VALUES => {
+            pg_sys::RTEKind::RTE_FUNCTION | pg_sys::RTEKind::RTE_VALUES => {
                 self.reads_something = true;
                 false
             }
@@ -75,17 +69,6 @@ impl EligibilityChecker {
     pub(super) fn check_var(&mut self, var: &pg_sys::Var) -> bool {
         self.note_type(var.vartype);
         var.varattno < 0 && var.varattno != TABLE_OID_ATTRIBUTE && self.refuse(Reason::SystemColumn)
-    }
-}
-
-/// The call that a part of FROM consists of; null if its rows are numbered, or stand beside those of another one.
-fn lone_call(entry: &pg_sys::RangeTblEntry) -> *mut pg_sys::FuncExpr {
-    // SAFETY: the functions of a valid entry.
-    let mut functions = unsafe { nodes::<pg_sys::RangeTblFunction>(entry.functions) };
-    match (functions.next(), functions.next()) {
-        // SAFETY: a node of a valid entry; its expression is only compared with others.
-        (Some(function), None) if !entry.funcordinality => unsafe { (*function).funcexpr.cast() },
-        _ => std::ptr::null_mut(),
     }
 }
 

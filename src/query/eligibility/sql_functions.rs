@@ -1,11 +1,7 @@
-//! Functions of users that are written in SQL, which return a value, a row, or a set of either: the body is checked as
-//! if that expression, or that query as a sub-query, stood in the place of the call. Whatever it calls, reads of the
-//! session or converts is then found by the same walk. That a function is declared VOLATILE, as it is by default,
-//! changes nothing as long as it reads no relations: it has no effects.
-//!
-//! A body may read relations (`body_relations`) if the function is STABLE: it then runs under the snapshot of the
-//! statement that calls it. They join what the answer rests on. Whether the server puts the body in the place of the
-//! call makes no difference.
+//! Functions of users that are written in SQL and consist of one expression: that is checked as if it stood in the place
+//! of the call. Whatever it calls, reads of the session or converts is then found by the same walk. That a function is
+//! declared VOLATILE, as it is by default, changes nothing: it reads no relations, and has no effects. Whether the server
+//! puts the body in the place of the call makes no difference.
 //!
 //! A body that is kept as text means what `search_path` and the catalogs say at that moment. What it was found to mean is hashed, and becomes
 //! part of what the query means (`met_bodies`). The value of an IMMUTABLE function may be computed when the query is planned, and kept with
@@ -16,7 +12,6 @@ use pgrx::pg_sys;
 
 use super::checker::{Blamed, ClockPlace, EligibilityChecker};
 use super::declared_functions::is_declared;
-use super::met_bodies::Read;
 use super::node_kinds::type_of;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat::public_may_execute;
@@ -38,7 +33,6 @@ const TIMELESS: &[u32] = &[
 /// What a function is declared as.
 struct Declaration {
     immutable: bool,
-    volatile: bool,
     /// It has arguments of types that each call chooses.
     polymorphic: bool,
     arguments: usize,
@@ -53,9 +47,6 @@ const SUPPORTED: &str = "which has a support function";
 const NO_VALUE: &str = "which returns nothing, or rows whose columns only the query lists";
 const NO_EXPRESSION: &str =
     "whose body is not a SELECT of one expression without relations, or is not valid at this moment";
-const NO_QUERY: &str = "whose body is not one SELECT, or is not valid at this moment";
-const NOT_STABLE: &str = "whose body reads relations while not all functions around it are declared STABLE, or is not one SELECT, or is not valid at this moment";
-const READS: &str = "whose body reads what results must not rest on, or what only a plan would show";
 const KEPT_TEXT: &str =
     "whose body is kept as text, and PostgreSQL 18 keeps what that meant before; write it as RETURN or BEGIN ATOMIC";
 /// What is wrong with a function that is called in the body of another.
@@ -82,7 +73,6 @@ fn declaration(row: &CatalogRow) -> Result<Declaration, &'static str> {
     let inputs = || arguments.iter().filter(|argument| argument.is_input);
     Ok(Declaration {
         immutable: form.provolatile as u8 == pg_sys::PROVOLATILE_IMMUTABLE,
-        volatile: form.provolatile as u8 == pg_sys::PROVOLATILE_VOLATILE,
         // SAFETY: reads a catalog about the type of an argument. Functions in SQL have no other arguments of pseudo-types.
         polymorphic: inputs()
             .any(|argument| unsafe { kept!(pg_sys::get_typtype(argument.type_oid)) } as u8 == pg_sys::TYPTYPE_PSEUDO),
@@ -134,9 +124,7 @@ impl EligibilityChecker {
         if declared.polymorphic && !shows_types {
             return self.blame_because(function, Reason::UserDefinedFunction, UNKNOWN_TYPES);
         }
-        let flags = u32::from(declared.immutable)
-            | u32::from(self.bodies.immutable) << 1
-            | u32::from(self.bodies.volatile) << 2;
+        let flags = u32::from(declared.immutable) | u32::from(self.bodies.immutable) << 1;
         let mut called = vec![function.to_u32(), call.inputcollid.to_u32(), call.funcresulttype.to_u32(), flags];
         called.extend(given().map(|argument| type_of(argument).to_u32()));
         if self.bodies.around.contains(&called) {
@@ -146,10 +134,9 @@ impl EligibilityChecker {
         if !self.bodies.has_room() {
             return self.blame(function, Reason::TooComplex);
         }
-        let Some(body) = self.read_body(&SqlCall { row: &row, call, shows_types }, &declared) else { return true };
-        // Where it is not the whole of a part of FROM it shows which of its rows is the first, or in which order they
-        // come.
-        self.may_vary |= body.is_query && !(call.funcretset && self.rows_of == call.as_ptr());
+        let Some(body) = self.bodies.read(&SqlCall { row: &row, call, shows_types }) else {
+            return self.blame_because(function, Reason::UserDefinedFunction, NO_EXPRESSION);
+        };
         if self.note_body(call, body, seed) {
             return true;
         }
@@ -157,24 +144,6 @@ impl EligibilityChecker {
         let stopped = self.check_body(function, body, &declared);
         self.bodies.around.pop();
         stopped
-    }
-
-    /// Reads the body of a function. `None` stops the walk.
-    fn read_body(&mut self, call: &SqlCall<'_, '_>, declared: &Declaration) -> Option<Body> {
-        let function = call.call.funcid;
-        // PostgreSQL 18 keeps plans of bodies. The planner may compute an IMMUTABLE function and keep the value, and a
-        // VOLATILE one reads under snapshots of its own.
-        let is_stable = !declared.immutable && !declared.volatile && !self.bodies.immutable && !self.bodies.volatile;
-        let (may_query, may_read) = (!KEEPS_BODIES, is_stable);
-        let (reason, because) = match self.bodies.read(call, may_query, may_read) {
-            Read::Body(body) => return Some(body),
-            Read::Refused(reason) => (reason, READS),
-            Read::Unreadable if !may_query => (Reason::UserDefinedFunction, NO_EXPRESSION),
-            Read::Unreadable if !may_read => (Reason::UserDefinedFunction, NOT_STABLE),
-            Read::Unreadable => (Reason::UserDefinedFunction, NO_QUERY),
-        };
-        self.blame_because(function, reason, because);
-        None
     }
 
     /// Is the check in the body of a function, whose plan the server keeps for the session (PostgreSQL 18), whoever
@@ -191,13 +160,12 @@ impl EligibilityChecker {
 
     /// Adds what a body means.
     fn note_body(&mut self, call: Tree<'_, pg_sys::FuncExpr>, body: Body, seed: u64) -> bool {
-        // SAFETY: a tree that the server has just made, in memory that is freed after the check.
+        // SAFETY: a tree that the server has just made, in the memory that is current during the check.
         let Some(tree) = (unsafe { Tree::enter(body.tree) }) else { return self.refuse(Reason::TooComplex) };
-        let meaning = match identity::of_expression(tree, seed) {
-            Ok(meaning) => meaning,
+        match identity::of(tree, seed) {
+            Ok(meaning) => self.bodies.add(call, body, meaning.tree),
             Err(reason) => return self.refuse(reason),
-        };
-        self.bodies.add(call, body, meaning);
+        }
         false
     }
 
@@ -205,16 +173,15 @@ impl EligibilityChecker {
     fn check_body(&mut self, function: pg_sys::Oid, body: Body, declared: &Declaration) -> bool {
         // SAFETY: as in `note_body`.
         let Some(tree) = (unsafe { Tree::enter(body.tree) }) else { return false };
-        let outer = (self.bodies.body.replace((function, body)), self.bodies.immutable, self.bodies.volatile);
+        let outer = (self.bodies.body.replace((function, body)), self.bodies.immutable);
         self.bodies.immutable |= declared.immutable;
-        self.bodies.volatile |= declared.volatile;
         let queries = std::mem::take(&mut self.queries);
         // No value of the clock in a body is in the key.
         let place = std::mem::replace(&mut self.clock, ClockPlace::Elsewhere);
         let stopped = self.check_all(tree);
         self.clock = place;
         self.queries = queries;
-        (self.bodies.body, self.bodies.immutable, self.bodies.volatile) = outer;
+        (self.bodies.body, self.bodies.immutable) = outer;
         if stopped && self.offender.is_none() {
             self.offender = Some(Blamed { function, because: None });
         }

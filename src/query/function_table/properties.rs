@@ -7,9 +7,6 @@
 pub const CLEAN: u32 = 1;
 /// Marked IMMUTABLE, and reads settings in the key and nothing else. The row names them.
 pub const READING: u32 = 1 << 1;
-/// Reads a value by a function that reads what a client sends, as `array_agg` does in a parallel plan with what another
-/// process has gathered. Text is then converted from the client's encoding, in which it is not.
-pub const RECEIVING: u32 = 1 << 2;
 
 // Functions that a query may call though they are not marked IMMUTABLE. The audit checks that they read no more. Left
 // out on purpose: everything that asks for the current time (`timetz(time)` and `timezone(text, timetz)` among them);

@@ -355,5 +355,5 @@ pub(super) const FUNCTIONS: &[(u32, u32)] = &[
     (6288, JSON_THOUGH_IMMUTABLE), // jsonb_object_agg_strict(any,any)
     (6289, JSON_THOUGH_IMMUTABLE), // jsonb_object_agg_unique(any,any)
     (6290, JSON_THOUGH_IMMUTABLE), // jsonb_object_agg_unique_strict(any,any)
-    (6295, CLEAN | RECEIVING), // array_agg_deserialize(bytea,internal)
+    (6295, READING), // array_agg_deserialize(bytea,internal): client_encoding
 ];

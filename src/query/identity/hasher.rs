@@ -47,8 +47,6 @@ pub(super) struct TreeHasher {
     pub(super) form: HashBuffer,
     /// Values of constants: in the tree alone.
     pub(super) constants: HashBuffer,
-    /// Permissions, names and origins of columns: in the form alone.
-    pub(super) frame: HashBuffer,
     /// Whether the query is eligible depends on constants.
     pub(super) reads_constants: bool,
     /// The tree nests too deeply, or has a node of a kind that is not known here.
@@ -64,20 +62,12 @@ pub(super) fn bits(flags: &[bool]) -> u32 {
     flags.iter().fold(0, |bits, flag| bits << 1 | u32::from(*flag))
 }
 
-fn add_text(key: &mut HashBuffer, text: Option<&CStr>) {
-    match text {
-        None => key.u32(NOTHING),
-        Some(text) => key.part(text.to_bytes()),
-    }
-}
-
 impl TreeHasher {
     /// A walk that has not begun.
-    pub(super) fn new([form, constants, frame]: [HashBuffer; 3], depth: WalkDepth) -> Self {
+    pub(super) fn new([form, constants]: [HashBuffer; 2], depth: WalkDepth) -> Self {
         Self {
             form,
             constants,
-            frame,
             reads_constants: false,
             too_complex: false,
             clock: ClockExpressions::NONE,
@@ -109,6 +99,7 @@ impl TreeHasher {
         for oid in oids {
             self.form.u32(oid.to_u32());
         }
+        self.form.u32(END);
     }
 
     #[inline]
@@ -125,7 +116,11 @@ impl TreeHasher {
 
     #[inline]
     pub(super) fn text(&mut self, text: Option<&CStr>) {
-        add_text(&mut self.form, text);
+        match text {
+            // No text is that long.
+            None => self.form.u64(u64::MAX),
+            Some(text) => self.form.part(text.to_bytes()),
+        }
     }
 
     pub(super) fn names<'t>(&mut self, names: impl ExactSizeIterator<Item = Tree<'t, pg_sys::String>>) {
@@ -197,9 +192,14 @@ impl TreeHasher {
 
     #[inline]
     pub(super) fn target(&mut self, target: Tree<'_, pg_sys::TargetEntry>) {
-        self.form.words([target.resno as u32, target.ressortgroupref, u32::from(target.resjunk)]);
-        self.frame.words([target.resorigtbl.to_u32(), target.resorigcol as u32]);
-        add_text(&mut self.frame, child_text!(target.resname));
+        self.form.words([
+            target.resno as u32,
+            target.ressortgroupref,
+            u32::from(target.resjunk),
+            target.resorigtbl.to_u32(),
+            target.resorigcol as u32,
+        ]);
+        self.text(child_text!(target.resname));
         if let Some(expression) = child!(target.expr) {
             self.type_of(expression.as_node());
         }
@@ -214,6 +214,7 @@ impl TreeHasher {
             entry.self_reference,
             entry.tablesample.is_null(),
             entry.securityQuals.is_null(),
+            entry.security_barrier,
         ];
         self.form.words([
             entry.rtekind,
@@ -223,18 +224,17 @@ impl TreeHasher {
             entry.ctelevelsup,
             bits(&flags),
         ]);
-        self.frame.u8(u8::from(entry.security_barrier));
         self.text(child_text!(entry.ctename));
-        // Relations are protected by their locks, so the names of their columns are left out.
-        if entry.rtekind != pg_sys::RTEKind::RTE_RELATION
-            && let Some(alias) = child!(entry.eref)
-        {
-            self.names(children!(alias.colnames as String));
+        // Relations are protected by their locks, so of the names of their columns those count that the query gives them.
+        let is_relation = entry.rtekind == pg_sys::RTEKind::RTE_RELATION;
+        match if is_relation { child!(entry.alias) } else { child!(entry.eref) } {
+            Some(alias) => self.names(children!(alias.colnames as String)),
+            None => self.form.u32(0),
         }
         self.all_oids(child_oids!(entry.coltypes));
         self.all_oids(child_oids!(entry.colcollations));
         self.integers(child_integers!(entry.coltypmods));
-        tree::for_each_permission_word(entry, |word| self.frame.u64(word));
+        tree::for_each_permission_word(entry, |word| self.form.u64(word));
     }
 
     #[inline(never)]
@@ -251,6 +251,6 @@ impl TreeHasher {
             query.groupingSets.is_null(),
         ];
         self.form.words([query.commandType, query.limitOption, bits(&flags)]);
-        tree::for_each_permission_word_of_query(query, |word| self.frame.u64(word));
+        tree::for_each_permission_word_of_query(query, |word| self.form.u64(word));
     }
 }

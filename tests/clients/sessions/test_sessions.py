@@ -129,7 +129,8 @@ def test_discard_plans(session):
 
 
 def test_client_encoding(session, wire):
-    """Entries hold the server's text; each client gets it in its own encoding, on a hit as on a miss."""
+    """Entries hold the server's text; each client gets it in its own encoding, on a hit as on a miss. Clients of other encodings have
+    answers of their own."""
     session.execute("CREATE TABLE t (a text); INSERT INTO t VALUES ('h\u00e9\u00df'), ('plain')")
     query = "SELECT a, a || '!' FROM t ORDER BY a"
     utf8 = [["h\u00e9\u00df".encode(), "h\u00e9\u00df!".encode()], [b"plain", b"plain!"]]
@@ -137,16 +138,11 @@ def test_client_encoding(session, wire):
     one, two = wire(client_encoding="UTF8"), wire(client_encoding="LATIN1")
     assert data_rows(one.query(query)) == utf8
     assert one.status() == "MISS"
-    for _ in range(2):
+    for status in ("MISS", "HIT"):
         assert data_rows(two.query(query)) == latin1
-        assert two.status() == "HIT"
+        assert two.status() == status
         assert data_rows(one.query(query)) == utf8
         assert one.status() == "HIT"
-    session.execute("SELECT arrow_cache.flush()")
-    assert data_rows(two.query(query)) == latin1
-    assert two.status() == "MISS"
-    assert data_rows(one.query(query)) == utf8
-    assert one.status() == "HIT"
 
 
 def test_client_encoding_in_a_parallel_array_agg(session, wire):
@@ -195,7 +191,7 @@ def test_text_that_the_client_cannot_have(session, wire):
 
 
 def test_literals_in_another_encoding(session, wire):
-    """The same bytes from clients of different encodings are different queries; the same text is one query."""
+    """The same bytes from clients of different encodings are different queries."""
     session.execute("CREATE TABLE t (a text); INSERT INTO t VALUES ('\u00e9'), ('\u00c3\u00a9')")
     utf8, latin1 = wire(client_encoding="UTF8"), wire(client_encoding="LATIN1")
 
@@ -207,8 +203,9 @@ def test_literals_in_another_encoding(session, wire):
     assert utf8.status() == "MISS"
     assert count(latin1, b"\xc3\xa9") == [[b"2"]]
     assert latin1.status() == "MISS"
-    assert count(latin1, b"\xe9") == [[b"1"]]
-    assert latin1.status() == "HIT"
+    for status in ("MISS", "HIT"):
+        assert count(latin1, b"\xe9") == [[b"1"]]
+        assert latin1.status() == status
 
 
 @pytest.mark.parametrize("setting, values, query", [

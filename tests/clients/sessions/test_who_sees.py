@@ -41,8 +41,8 @@ def test_entries_of_others_are_not_shown(people):
     owner.execute("SET pg_arrow_cache.enabled = on")
     stored(owner, "SELECT open, hidden FROM secret")
     stored(reader, "SELECT open FROM open_secret")
-    assert owner.rows("SELECT query, row_count, hits FROM arrow_cache.entries") == [("select open, hidden from secret", 1, 1)]
-    assert reader.rows("SELECT query, row_count, hits FROM arrow_cache.entries") == [("select open from open_secret", 1, 1)]
+    assert owner.rows("SELECT query, row_count, hits FROM arrow_cache.entries") == [("SELECT open, hidden FROM secret", 1, 1)]
+    assert reader.rows("SELECT query, row_count, hits FROM arrow_cache.entries") == [("SELECT open FROM open_secret", 1, 1)]
     for view, function in ("entries", "entries_data()"), ("relations", "relations_data()"):
         assert people["outsider"].rows(f"SELECT * FROM arrow_cache.{view}") == []
         assert people["outsider"].rows(f"SELECT * FROM arrow_cache.{function}") == []

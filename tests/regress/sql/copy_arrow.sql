@@ -168,7 +168,7 @@ CREATE POLICY few ON c FOR SELECT TO regress_cache_copy USING (a <= 2);
 SET ROLE regress_cache_copy;
 COPY c (a) TO STDOUT (FORMAT arrow) \g /dev/null
 :status
-SELECT row_count FROM arrow_cache.entries WHERE query LIKE '%c%' AND row_count < 5;
+SELECT row_count FROM arrow_cache.entries WHERE query ILIKE '%c%' AND row_count < 5;
 COPY c (a) TO STDOUT (FORMAT arrow) \g /dev/null
 :status
 SET row_security = off;

@@ -27,9 +27,9 @@ SELECT id FROM seq ORDER BY id, v;
 BEGIN;
 DECLARE c NO SCROLL CURSOR FOR SELECT id, 'exact' AS x FROM seq ORDER BY id, v;
 FETCH 7 FROM c;
-SELECT count(*) AS stored FROM arrow_cache.entries WHERE query LIKE '%exact%';
+SELECT count(*) AS stored FROM arrow_cache.entries WHERE query ILIKE '%exact%';
 FETCH 1 FROM c;
-SELECT row_count FROM arrow_cache.entries WHERE query LIKE '%exact%';
+SELECT row_count FROM arrow_cache.entries WHERE query ILIKE '%exact%';
 COMMIT;
 
 -- Read in part and closed, left open at the end of the transaction, or broken off by an error: nothing is stored.
@@ -65,7 +65,7 @@ DECLARE c NO SCROLL CURSOR FOR SELECT id, 'moved' AS x FROM seq ORDER BY id, v;
 MOVE 3 FROM c;
 FETCH ALL FROM c;
 COMMIT;
-SELECT row_count FROM arrow_cache.entries WHERE query LIKE '%moved%' AND row_count <> 7;
+SELECT row_count FROM arrow_cache.entries WHERE query ILIKE '%moved%' AND row_count <> 7;
 SELECT id, 'moved' AS x FROM seq ORDER BY id, v;
 
 -- A cursor that may go backward stores if it is read forward from its first row to its last. It may move before the first row and
@@ -79,7 +79,7 @@ FETCH FIRST FROM c;
 FETCH RELATIVE 2 FROM c;
 MOVE 2 FROM c;
 FETCH ALL FROM c;
-SELECT row_count FROM arrow_cache.entries WHERE query = 'select v from seq order by id, v';
+SELECT row_count FROM arrow_cache.entries WHERE query ILIKE '%for select v from seq order by id, v';
 FETCH PRIOR FROM c;
 FETCH FIRST FROM c;
 COMMIT;
@@ -118,9 +118,9 @@ SELECT v, 'first' AS x FROM seq ORDER BY id, v;
 BEGIN;
 DECLARE c CURSOR FOR SELECT v, 'three' AS x FROM seq ORDER BY id, v LIMIT 3;
 FETCH 2 FROM c;
-SELECT count(*) AS stored FROM arrow_cache.entries WHERE query LIKE '%three%';
+SELECT count(*) AS stored FROM arrow_cache.entries WHERE query ILIKE '%three%';
 FETCH 1 FROM c;
-SELECT row_count FROM arrow_cache.entries WHERE query LIKE '%three%';
+SELECT row_count FROM arrow_cache.entries WHERE query ILIKE '%three%';
 FETCH 1 FROM c;
 FETCH BACKWARD 2 FROM c;
 COMMIT;
@@ -259,7 +259,7 @@ DECLARE c CURSOR WITH HOLD FOR SELECT id, 10 / (5 - max(id)) AS failed FROM seq 
 FETCH 2 FROM c;
 COMMIT;
 FETCH 1 FROM c;
-SELECT count(*) AS stored FROM arrow_cache.entries WHERE query LIKE '%failed%';
+SELECT count(*) AS stored FROM arrow_cache.entries WHERE query ILIKE '%failed%';
 -- A cursor for a prepared parameter, and one that was executed by name.
 PREPARE p(int) AS SELECT v FROM seq WHERE id >= $1 ORDER BY id;
 EXECUTE p(6);

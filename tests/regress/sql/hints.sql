@@ -66,7 +66,7 @@ RESET pg_arrow_cache.min_execution_time;
 :status
 SELECT count(*) + 2 AS c FROM hinted;
 :status
-SELECT query, extract(epoch FROM expires_at - created_at)::int AS life FROM arrow_cache.entries WHERE query LIKE 'select count(*)%' ORDER BY query COLLATE "C";
+SELECT substring(query FROM 'SELECT.*') AS query, extract(epoch FROM expires_at - created_at)::int AS life FROM arrow_cache.entries WHERE query ILIKE '%select count(*)%' ORDER BY substring(query FROM 'SELECT.*') COLLATE "C";
 SELECT pg_sleep(1.1);
 /*+ arrow_cache(ttl=3600) */ SELECT count(*) + 2 AS c FROM hinted;
 :status

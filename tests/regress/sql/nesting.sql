@@ -51,7 +51,7 @@ PREPARE s AS SELECT v FROM inner_t WHERE id = 1;
 CREATE TABLE made_exec AS EXECUTE s;
 SELECT hits, misses, stale, stores FROM arrow_cache.stats;
 SELECT statements FROM arrow_cache.bypass_reasons WHERE reason = 'nested_statement';
-SELECT count(*) AS stored FROM arrow_cache.entries WHERE query LIKE '%inner_t%';
+SELECT count(*) AS stored FROM arrow_cache.entries WHERE query ILIKE '%inner_t%';
 SELECT (SELECT count(*) FROM made) + (SELECT count(*) FROM made_too) + (SELECT count(*) FROM made_exec) AS rows;
 
 -- A status asked for by a function that queries: the status of the statement before, not of what ran inside.
@@ -81,7 +81,7 @@ SELECT v FROM inner_t WHERE id = 1;
 SELECT v FROM inner_t WHERE id = 1 \; UPDATE inner_t SET v = 'eins' WHERE id = 1 \; SELECT v, 'between' AS b FROM inner_t WHERE id = 1 \; SELECT 1 / 0;
 SELECT v FROM inner_t WHERE id = 1;
 :status
-SELECT count(*) AS stored FROM arrow_cache.entries WHERE query LIKE '%between%';
+SELECT count(*) AS stored FROM arrow_cache.entries WHERE query ILIKE '%between%';
 -- An error inside a function leaves the nesting as it was: the next statement of the client is at the top again.
 -- The context of the error is not shown: from 18 on it calls the expression another name.
 \set SHOW_CONTEXT never
@@ -109,7 +109,7 @@ END $$;
 CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON deferred_t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION at_commit();
 INSERT INTO deferred_t VALUES (1);
 INSERT INTO deferred_t VALUES (2);
-SELECT count(*) AS stored FROM arrow_cache.entries WHERE query LIKE '%at commit%';
+SELECT count(*) AS stored FROM arrow_cache.entries WHERE query ILIKE '%at commit%';
 
 DEALLOCATE s;
 DROP MATERIALIZED VIEW made_view;

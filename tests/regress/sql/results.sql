@@ -9,7 +9,7 @@ INSERT INTO shape SELECT i, 'v' || i FROM generate_series(1, 5) i;
 SELECT id, v FROM shape WHERE id < 0;
 SELECT id, v FROM shape WHERE id < 0;
 :status
-SELECT row_count, column_count, batches FROM arrow_cache.entries WHERE query = 'select id, v from shape where id < 0';
+SELECT row_count, column_count, batches FROM arrow_cache.entries WHERE query ILIKE 'select id, v from shape where id < 0';
 INSERT INTO shape VALUES (-1, 'now there');
 SELECT id, v FROM shape WHERE id < 0;
 :status
@@ -19,7 +19,7 @@ DELETE FROM shape WHERE id < 0;
 SELECT FROM shape;
 SELECT FROM shape;
 :status
-SELECT row_count, column_count FROM arrow_cache.entries WHERE query = 'select from shape';
+SELECT row_count, column_count FROM arrow_cache.entries WHERE query ILIKE 'select from shape';
 SELECT FROM shape WHERE id < 0;
 SELECT FROM shape WHERE id < 0;
 :status
@@ -122,7 +122,7 @@ SELECT * FROM tall ORDER BY a;
 :status
 \! cmp "$PG_ABS_BUILDDIR/results/tall_uncached.txt" "$PG_ABS_BUILDDIR/results/tall_stored.txt" && echo stored run equal
 \! cmp "$PG_ABS_BUILDDIR/results/tall_uncached.txt" "$PG_ABS_BUILDDIR/results/tall_served.txt" && echo served run equal
-SELECT row_count, batches > 4 AS many_batches, bytes > 4 * 512 * 1024 AS megabytes FROM arrow_cache.entries WHERE query LIKE '%from tall%';
+SELECT row_count, batches > 4 AS many_batches, bytes > 4 * 512 * 1024 AS megabytes FROM arrow_cache.entries WHERE query ILIKE '%from tall%';
 
 -- Values larger than a batch, compressed and out of line, among small ones.
 CREATE TABLE heavy (id int, t text, j jsonb, b bytea, a int[]);
@@ -145,7 +145,7 @@ SELECT * FROM heavy ORDER BY id;
 :status
 \! cmp "$PG_ABS_BUILDDIR/results/heavy_uncached.txt" "$PG_ABS_BUILDDIR/results/heavy_stored.txt" && echo stored run equal
 \! cmp "$PG_ABS_BUILDDIR/results/heavy_uncached.txt" "$PG_ABS_BUILDDIR/results/heavy_served.txt" && echo served run equal
-SELECT row_count, bytes > 5000000 AS megabytes FROM arrow_cache.entries WHERE query = 'select * from heavy order by id';
+SELECT row_count, bytes > 5000000 AS megabytes FROM arrow_cache.entries WHERE query ILIKE 'select * from heavy order by id';
 
 DROP TABLE shape, tall, heavy;
 SELECT arrow_cache.flush() >= 0 AS flushed;

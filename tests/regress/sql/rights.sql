@@ -80,7 +80,7 @@ $$;
 RESET ROLE;
 SELECT * FROM outcomes ORDER BY function COLLATE "C";
 -- Nothing of it has changed anything.
-SELECT count(*) AS results FROM arrow_cache.entries WHERE query LIKE '%hidden%' AND valid;
+SELECT count(*) AS results FROM arrow_cache.entries WHERE query ILIKE '%hidden%' AND valid;
 DROP TABLE secret;
 DROP OWNED BY regress_cache_nobody;
 DROP ROLE regress_cache_nobody;

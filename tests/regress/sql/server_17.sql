@@ -67,7 +67,7 @@ BEGIN
 END $$;
 -- What EXPLAIN executes and has written out is not stored.
 SELECT * FROM shown('SELECT a FROM copied WHERE b = 77') AS line WHERE line <> '';
-SELECT count(*) FROM arrow_cache.entries WHERE query LIKE '%b = 77%';
+SELECT count(*) FROM arrow_cache.entries WHERE query ILIKE '%b = 77%';
 EXPLAIN (COSTS OFF) SELECT a FROM copied WHERE b > 0 ORDER BY a;
 EXPLAIN (GENERIC_PLAN, COSTS OFF) SELECT a FROM copied WHERE b = $1;
 PREPARE with_value AS SELECT a FROM copied WHERE b = $1;

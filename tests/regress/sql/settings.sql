@@ -65,18 +65,18 @@ SELECT count(*) FROM measure;
 SET pg_arrow_cache.ttl = 1;
 SELECT min(v) FROM measure;
 RESET pg_arrow_cache.ttl;
-SELECT expires_at = created_at + interval '1 s' AS one_second FROM arrow_cache.entries WHERE query LIKE 'select min(v)%';
+SELECT expires_at = created_at + interval '1 s' AS one_second FROM arrow_cache.entries WHERE query ILIKE '%select min(v)%';
 SELECT pg_sleep(1.1);
-SELECT valid FROM arrow_cache.entries WHERE query LIKE 'select min(v)%';
+SELECT valid FROM arrow_cache.entries WHERE query ILIKE '%select min(v)%';
 SELECT expirations AS expirations_before FROM arrow_cache.stats \gset
 SELECT min(v) FROM measure;
 :status
 SELECT expirations - :expirations_before AS expired FROM arrow_cache.stats;
-SELECT expires_at = created_at + interval '1 h' AS one_hour FROM arrow_cache.entries WHERE query LIKE 'select min(v)%';
+SELECT expires_at = created_at + interval '1 h' AS one_hour FROM arrow_cache.entries WHERE query ILIKE '%select min(v)%';
 -- 0 means no limit.
 SET pg_arrow_cache.ttl = 0;
 SELECT max(v) - min(v) AS spread FROM measure;
-SELECT expires_at IS NULL AS endless, valid FROM arrow_cache.entries WHERE query LIKE '%as spread%';
+SELECT expires_at IS NULL AS endless, valid FROM arrow_cache.entries WHERE query ILIKE '%as spread%';
 SELECT max(v) - min(v) AS spread FROM measure;
 :status
 RESET pg_arrow_cache.ttl;

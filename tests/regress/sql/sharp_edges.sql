@@ -35,7 +35,7 @@ SET ROLE edge_reader;
 SELECT a, b FROM edge_secret;
 SELECT i, v, random() > 2 FROM edge WHERE i = 1;
 RESET ROLE;
-SELECT count(*) FROM arrow_cache.entries WHERE query LIKE '%edge_secret%';
+SELECT count(*) FROM arrow_cache.entries WHERE query ILIKE '%edge_secret%';
 
 -- to_json and similar functions call a user-defined cast to JSON, which is not visible in the query.
 CREATE TYPE edge_enum AS ENUM ('a', 'b');

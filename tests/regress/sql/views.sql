@@ -53,7 +53,7 @@ SELECT v FROM a WHERE id = 3;
 SELECT v FROM a WHERE id = 3;
 SELECT v FROM a WHERE id = 3;
 SELECT e.hits, abs(e.time_saved_ms - s.time_saved_ms) < 1e-9 AS same FROM arrow_cache.entries e, arrow_cache.stats s;
--- The text is the normalized one, with placeholders for parameters.
+-- The text is the one with which the answer was stored, with placeholders for parameters.
 PREPARE p(int) AS SELECT v   FROM a /* comment */ WHERE id = $1;
 EXECUTE p(4);
 EXECUTE p(5);
@@ -62,10 +62,10 @@ SELECT query, row_count, hits FROM arrow_cache.entries ORDER BY query, hits;
 DEALLOCATE p;
 -- An entry whose relation has changed since is not valid; asked for again, it is replaced.
 UPDATE a SET v = 'changed' WHERE id = 3;
-SELECT query, valid FROM arrow_cache.entries WHERE query LIKE '%id = 3';
+SELECT query, valid FROM arrow_cache.entries WHERE query ILIKE '%id = 3';
 SELECT v FROM a WHERE id = 3;
 :status
-SELECT query, valid, hits, last_hit_at FROM arrow_cache.entries WHERE query LIKE '%id = 3';
+SELECT query, valid, hits, last_hit_at FROM arrow_cache.entries WHERE query ILIKE '%id = 3';
 
 -- relations: what the entries rest on, tables behind views among them; how often each changed, and when last.
 SELECT arrow_cache.flush() > 0 AS flushed;
