@@ -15,7 +15,6 @@ use crate::lookup::{Guarantees, Miss, have_changed, staleness};
 use crate::pg::backend;
 use crate::pg::row::Row;
 use crate::pg::tee::RowSink;
-use crate::query::hashes::FactsHash;
 use crate::serve::ClientRows;
 use crate::shmem::SharedStore;
 use crate::{settings, shmem};
@@ -223,7 +222,7 @@ impl ResultFill {
             text: &miss.text,
             dependencies,
             descriptor: &column::describe(&miss.columns),
-            facts: miss.statement.as_ref().map_or(FactsHash::NONE, |missed| missed.facts).0,
+            needs_plan: miss.statement.as_ref().is_none_or(|missed| missed.reads_foreign),
             plan_cost: miss.plan_cost,
             rows: self.rows,
             columns: miss.columns.len() as u32,

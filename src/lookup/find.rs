@@ -4,22 +4,22 @@
 //! The order of the questions matters (docs/architecture/exactness.md): the versions are read after the snapshot was taken, and whether the answer
 //! may be stored is asked after the versions of its dependencies were read.
 
-use std::borrow::Cow;
 use std::rc::Rc;
 
 use arrow_cache_core::{Pin, Reason};
+use pgrx::pg_sys;
 
 use super::held_claims::Lead;
 use super::outcome::{Found, Guarantees, Miss, Missed};
 use super::question::Question;
 use super::rules::{self, Stored};
 use super::statement::{Statement, describe};
-use super::{admission, portal, quick_statements, staleness};
-use crate::arrow::column;
+use super::{admission, forms, portal, quick_statements, staleness};
 use crate::invalidation::foreign;
 use crate::pg::tree::child;
 use crate::pg::{allocator, backend, compat, server_settings};
 use crate::query::Cacheable;
+use crate::query::opened_relations::opened_by;
 use crate::query::plan_kinds::is_combined;
 use crate::serve::{Guard, Hit};
 use crate::shmem::SharedStore;
@@ -48,12 +48,8 @@ pub fn find(store: &SharedStore, question: &Question<'_>, lateness: Lateness) ->
     if server_settings::forbids_relations() {
         return Err(Reason::ForbiddenRelations);
     }
-    let descriptor = match &statement.template {
-        Some(template) => Cow::Borrowed(template.descriptor()),
-        None => Cow::Owned(column::describe(&statement.columns)),
-    };
-    let Statement { key, text, snapshot, terms, .. } = &statement;
-    let stored = rules::find_entry(store, *key, (text, &descriptor), snapshot, *terms)?;
+    let Statement { key, text, columns, snapshot, terms, .. } = &statement;
+    let stored = rules::find_entry(store, *key, (text, columns), snapshot, *terms)?;
     // In this mode each execution fills anew, so that it does all that it would do without us.
     let fills_anew = settings::debug_serve_fills();
     let pin = match stored {
@@ -120,10 +116,12 @@ fn hit(
     pin: Pin,
     stale: Option<i64>,
 ) -> Result<Found, Reason> {
-    let Statement { cacheable, template, relations, started, columns, fingerprint, .. } = statement;
-    let Cacheable { traits, form, facts, planned, .. } = cacheable;
-    let changes = match changes_before_reading(store, question, traits.reads_session) {
-        Ok(changes) => changes,
+    let Statement { cacheable, current, relations, started, columns, fingerprint, .. } = statement;
+    let Cacheable { traits, form, .. } = cacheable;
+    let checked = changes_before_reading(store, question, traits.reads_session)
+        .and_then(|changes| Ok((changes, held_open(question)?)));
+    let (changes, open) = match checked {
+        Ok(checked) => checked,
         Err(reason) => {
             store.unpin(pin);
             return Err(reason);
@@ -132,22 +130,34 @@ fn hit(
     // An outdated answer differs from the one that executing it gives.
     let verify = if stale.is_none() { verify::draw(&traits, &started) } else { None };
     quick_statements::note_hit(fingerprint, store.view(&pin).execution_micros());
+    forms::note_columns(form, current, &columns);
     let is_read_later = portal::is_bound() || portal::may_be_read_later();
     let guard = (changes.possible && is_read_later).then(|| {
         Box::new(Guard {
             started,
             plan: question.plan.as_ptr(),
-            may_start_late: !(changes.reads_foreign
-                || traits.rests_on_enums
-                || traits.trusts
-                || traits.bodies.is_some()
-                || traits.extras.has_relations()),
             foreign: if changes.reads_foreign { relations } else { Vec::new() },
         })
     });
-    let stays_open = question.stays_open || is_read_later;
-    let versions = planned.versions;
-    Ok(Found::Hit(Hit { pin, stale, columns, guard, stays_open, template, form, facts, versions }, verify))
+    Ok(Found::Hit(Hit { pin, stale, columns, guard, open }, verify))
+}
+
+/// The tables and indexes that are held open until a hit has been read: those that its plan would hold open, if other
+/// statements may run before. Not for the portal without a name, which is read at once.
+///
+/// # Errors
+/// `SettingsInCursor` for a cursor whose plan leaves out partitions when it starts: which it holds open, only its start
+/// tells.
+fn held_open(question: &Question<'_>) -> Result<Vec<pg_sys::Oid>, Reason> {
+    let is_cursor = portal::may_be_read_later();
+    if !is_cursor && !question.stays_open {
+        return Ok(Vec::new());
+    }
+    let opened = opened_by(question.plan);
+    if is_cursor && opened.prunes_at_start() {
+        return Err(Reason::SettingsInCursor);
+    }
+    Ok([opened.tables, opened.indexes].concat())
 }
 
 /// The miss of a question without a valid entry; `stale` if it had one that is outdated. `stale_bound` tells how old an
@@ -163,9 +173,9 @@ fn miss(
     stale_bound: Option<i64>,
 ) -> Result<Found, Reason> {
     let Statement { cacheable, relations, snapshot, current, key, text, columns, terms, .. } = statement;
-    let Cacheable { traits, form, facts, planned, .. } = cacheable;
+    let Cacheable { traits, form, planned, .. } = cacheable;
     let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
-    foreign::check_settled(store, question.plan)?;
+    let reads_foreign = foreign::check_settled(store, question.plan)?;
     // What names in functions stand for rests on the version of the catalogs, which is in the key or the same until the last row is read.
     let rests_on_names = traits.resolves_names() || traits.calls_declared();
     let is_settled = !rests_on_names || rules::are_settled();
@@ -182,7 +192,7 @@ fn miss(
         statement: Some(Missed {
             form,
             fingerprint: statement.fingerprint,
-            facts,
+            reads_foreign,
             combined: is_combined(plan),
             stale,
             query_id: compat::query_id(&plan),

@@ -8,8 +8,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use arrow_cache_core::{
-    CacheKey, Counter, Dependency, Hash128, HashBuffer, Nearest, NewEntry, NewKind, Reason, RoomyVec, SnapshotView,
-    Validity, nearest_values,
+    CacheKey, Counter, Dependency, HashBuffer, Nearest, NewEntry, NewKind, Reason, RoomyVec, SnapshotView, Validity,
+    nearest_values,
 };
 use pgrx::pg_sys;
 
@@ -152,7 +152,7 @@ impl<'s> RowBounds<'s> {
             text: place.text(),
             dependencies,
             descriptor: values,
-            facts: Hash128::NONE,
+            needs_plan: false,
             plan_cost: 0.0,
             rows: 0,
             columns: 0,

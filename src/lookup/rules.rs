@@ -18,6 +18,7 @@ use arrow_cache_core::{CacheKey, Counter, Dependency, Pin, Reason, SnapshotView,
 use pgrx::pg_sys;
 
 use super::portal;
+use crate::arrow::column::{Column, are_described};
 use crate::error;
 use crate::invalidation::catalogs::SHARED;
 pub use crate::invalidation::own_writes::check_own_writes;
@@ -118,8 +119,8 @@ pub enum Stored {
     Nothing,
 }
 
-/// R3. The answer under a key for a statement with this text and these columns, as entries describe them. Entries that
-/// are of no use to anybody are retired.
+/// R3. The answer under a key for a statement with this text and these columns. Entries that are of no use to anybody
+/// are retired.
 ///
 /// # Errors
 /// The reason to bypass: the entry answers another statement, or a writer that the snapshot does not see may have
@@ -128,14 +129,14 @@ pub enum Stored {
 pub fn find_entry(
     store: &SharedStore,
     key: CacheKey,
-    (text, descriptor): (&[u8], &[u8]),
+    (text, columns): (&[u8], &[Column]),
     snapshot: &SnapshotView<'_>,
     terms: StatementTerms,
 ) -> Result<Stored, Reason> {
     let Some(pin) = store.lookup(key) else { return Ok(Stored::Nothing) };
     let view = store.view(&pin);
     // Another plan may have had columns of other types: the planner drops branches by the values of parameters.
-    if view.descriptor() != descriptor {
+    if !are_described(columns, view.descriptor()) {
         store.unpin(pin);
         return Ok(Stored::Nothing);
     }

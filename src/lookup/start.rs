@@ -8,14 +8,14 @@ use super::find::{Lateness, find};
 use super::fingerprint::Fingerprint;
 use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
-use super::{clock_free, forms, kept_templates, portal, price, quick_statements, single_flight, timing};
+use super::{clock_free, portal, price, quick_statements, single_flight, timing};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, backend, compat};
 use crate::query::plan_marker;
 use crate::query::updatable_cursor::is_updatable_scan;
 use crate::report::{decision_log, tally};
-use crate::serve::{self, Hit, Template};
+use crate::serve::{self, Hit};
 use crate::session::{self, Status};
 use crate::settings;
 use crate::shmem::{self, SharedStore};
@@ -268,9 +268,6 @@ fn serve_hit(
     // A guarded hit is counted when its guard has been asked.
     let is_settled = hit.guard.is_none();
     let stale = hit.stale;
-    if asked == Asked::Whole {
-        keep_template(desc.plan(), &hit);
-    }
     match serve::swap_plan(desc, hit) {
         Some(pin) => {
             if let Some(age) = stale {
@@ -285,21 +282,6 @@ fn serve_hit(
         None => note_bypass(store, Reason::OutOfMemory, desc.plan()),
     }
     None
-}
-
-/// Keeps what serves the next query like this one without planning it. `plan` is the query's own.
-fn keep_template(plan: Tree<'_, pg_sys::PlannedStmt>, hit: &Hit) {
-    if hit.template.is_some() {
-        // The form may have been forgotten since, and found out again.
-        forms::note_templates(hit.form);
-        return;
-    }
-    if !forms::wants_template(hit.form, hit.versions) {
-        return;
-    }
-    if let Some(template) = Template::of(plan, &hit.columns) {
-        kept_templates::keep(hit.form, hit.versions, hit.facts, template);
-    }
 }
 
 /// Shows the serving plan in EXPLAIN if the query would be a hit; leaves anything else alone.

@@ -11,7 +11,7 @@ use super::fingerprint::Fingerprint;
 use super::question::Question;
 use super::row_bounds::RowBounds;
 use super::rules::{self, StartedUnder, UNKNOWN_CATALOGS};
-use super::{execute_rights, kept_templates, quick_statements, timing};
+use super::{execute_rights, forms, quick_statements, timing};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes::has_transaction_id;
 use crate::pg::error_passing::keeping;
@@ -24,7 +24,6 @@ use crate::query::rights_at_start::may_depend_on_time;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::Text;
 use crate::query::{Cacheable, Planned, Verdict, Versions, environment, name_resolution, plan_marker, relations};
-use crate::serve::Template;
 use crate::shmem::SharedStore;
 
 /// A question that may have an answer.
@@ -41,8 +40,6 @@ pub struct Statement<'q> {
     pub fingerprint: Fingerprint,
     /// The snapshot that it runs under.
     pub snapshot: SnapshotView<'q>,
-    /// The template for its plan, if there is one.
-    pub template: Option<Rc<Template>>,
     /// The relations that its answer rests on, ascending. Those of its own plan: another of its form may read other
     /// partitions.
     pub relations: Vec<u32>,
@@ -118,13 +115,12 @@ fn pass_unchecked(store: &SharedStore, question: &Question<'_>, form: Option<Fin
 #[inline]
 pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Statement<'q>, Reason> {
     let cacheable = verdict_of(store, question)?;
-    let Cacheable { traits, form, facts, planned, clock: trees, .. } = cacheable;
+    let Cacheable { traits, form, planned, clock: trees, .. } = cacheable;
     let terms = StatementTerms::of(question.own_text)?;
     let fingerprint = question.fingerprint(Fingerprint::of_form(form));
     lock_bodies(&traits)?;
     let snapshot = rules::snapshot(store, question.snapshot)?;
     let current = rules::definitions(store);
-    let template = kept_templates::find(form, planned.versions, facts).filter(|_| current == planned.versions);
     // SAFETY: the plan that carries the extras is that of the question.
     let relations = relations::of_plan(question.plan, unsafe { traits.extras.relations() });
     check_session(&traits, &relations)?;
@@ -148,8 +144,9 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
         clock.sight = None;
     }
     let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed())?;
-    let columns = match &template {
-        Some(template) => Rc::clone(template.columns()),
+    let known = forms::columns(form, current).filter(|columns| question.has_columns(columns));
+    let columns = match known {
+        Some(columns) => columns,
         None => question.columns()?.into(),
     };
     let started = StartedUnder::with(environment, settings, &traits, current.catalogs);
@@ -161,7 +158,6 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
         terms,
         fingerprint,
         snapshot,
-        template,
         relations,
         text,
         key,

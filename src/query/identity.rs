@@ -6,7 +6,7 @@
 //! a form of its own; whether constants that become timestamps have words for the present time (`constant_texts`) is
 //! part of the form. What was found out about one query therefore holds for all others of its form, until a definition
 //! changes (`lookup`). What its plan reads does not follow from the form: constants decide which parts the planner
-//! drops (`plan_facts`).
+//! drops.
 //!
 //! The *tree* has the values as well, but neither permissions nor where columns come from: it is what name resolution
 //! made of the text, and goes into the key. The text is in the key, too, so the tree need only tell what the same text

@@ -9,7 +9,7 @@
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (virtual columns, indexes) |
 //! | Is it the same question? | `key`: `statement_text` (`known_texts`: those that come again), `identity` (form and tree), `environment` (settings, role), `parameters` |
 //! | … with functions of users in SQL? | `eligibility` (bodies), `name_resolution` |
-//! | Is it the same plan, for a template? | `plan_facts`, `opened_relations` (what the executor opens), `plan_kinds` |
+//! | What does its plan open, and of which kinds are its nodes? | `opened_relations`, `plan_kinds` |
 //! | What else does the answer rest on? | `extras` |
 //! | What of an answer does SQL leave open? | `repeatability`, `ordering`, `bytewise` (equal values) |
 //! | What was decided, and where does it stand? | `verdict`, `plan_marker` (inside the plan) |
@@ -43,7 +43,6 @@ pub mod opened_relations;
 mod operator_families;
 pub mod parameters;
 pub mod partitions;
-pub mod plan_facts;
 pub mod plan_kinds;
 pub mod plan_marker;
 pub mod planner_input;

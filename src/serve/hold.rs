@@ -12,7 +12,6 @@ use super::bound_portal_guard::Guard;
 use super::rendition::Draft;
 use super::row_messages::RowMessages;
 use super::rows::Rows;
-use super::template::Template;
 use crate::arrow::column::Column;
 use crate::error::is_about_memory;
 use crate::pg::error_passing::unless;
@@ -30,8 +29,6 @@ pub struct Hold {
     direct: Option<Box<RowMessages>>,
     /// The rendition that an export is making.
     exported: Option<Draft>,
-    /// What the serving plan points into.
-    template: Option<Rc<Template>>,
     /// The entry is held as long as the memory context lives, whoever ends what before.
     stays: bool,
 }
@@ -105,7 +102,6 @@ impl Hold {
                 guard: None,
                 direct: None,
                 exported: None,
-                template: None,
                 stays: false,
             });
             server::MemoryContextRegisterResetCallback(context, &raw mut (*hold).callback);
@@ -155,11 +151,6 @@ impl Hold {
         self.guard.take()
     }
 
-    /// Keeps a template for as long as the memory context lives.
-    pub fn keep(&mut self, template: Rc<Template>) {
-        self.template = Some(template);
-    }
-
     /// Holds the entry for as long as the memory context lives.
     pub fn stay(&mut self) {
         self.stays = true;
@@ -206,9 +197,5 @@ fn child_context(query: QueryDesc<'_>) -> Option<pg_sys::MemoryContext> {
 /// The memory context goes away. This runs in the middle of error recovery: it touches atomics, frees Rust memory, and does nothing else.
 unsafe extern "C-unwind" fn context_gone(hold: *mut c_void) {
     // SAFETY: registered with the address of the hold, which the context still contains.
-    unsafe {
-        let hold = &mut *hold.cast::<Hold>();
-        hold.release();
-        hold.template = None;
-    };
+    unsafe { (*hold.cast::<Hold>()).release() };
 }

@@ -27,7 +27,7 @@ pub use locks::lock_at_once;
 pub use names::{may_execute, may_use_schema, owns, public_may_execute, qualified_name};
 pub use partition_key::{PrunedTable, pruned_table};
 pub use permissions::{is_permitted, start_unshown};
-pub use plans::{copy_permissions, pruning_of_append, pruning_of_merge_append, query_id, strip_plan, unchecked_plan};
+pub use plans::{add_relations, pruning_of_append, pruning_of_merge_append, query_id, strip_plan, unchecked_plan};
 pub use ranges::family_of_bounds;
 pub use row_types::{has_virtual_columns, is_virtual_column, tuple_attribute, virtual_expressions};
 pub use settings_table::setting_of_server;
