@@ -23,7 +23,7 @@ use crate::query::opened_relations::opened_by;
 use crate::query::plan_kinds::is_combined;
 use crate::serve::{Guard, Hit};
 use crate::shmem::SharedStore;
-use crate::{settings, verify};
+use crate::verify;
 
 /// May an answer be given that is outdated?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,14 +50,8 @@ pub fn find(store: &SharedStore, question: &Question<'_>, lateness: Lateness) ->
     }
     let Statement { key, text, columns, snapshot, terms, .. } = &statement;
     let stored = rules::find_entry(store, *key, (text, columns), snapshot, *terms)?;
-    // In this mode each execution fills anew, so that it does all that it would do without us.
-    let fills_anew = settings::debug_serve_fills();
     let pin = match stored {
-        Stored::Valid(pin) if !fills_anew => return hit(store, question, statement, pin, None),
-        Stored::Valid(pin) => {
-            store.unpin(pin);
-            None
-        }
+        Stored::Valid(pin) => return hit(store, question, statement, pin, None),
         Stored::Outdated(pin) => Some(pin),
         Stored::Nothing => None,
     };

@@ -58,7 +58,6 @@ pub fn environment(store: &SharedStore, made: MadeUnder) -> Option<EnvironmentHa
     let current = rules::definitions(store);
     if !settings::enabled()
         || !settings::enable_fragments()
-        || settings::debug_serve_fills()
         || allocator::is_short()
         || own_writes::has_transaction_id()
         || MadeUnder::now(store, made.versions) != made

@@ -75,7 +75,7 @@ pub fn make(
     // A bound portal may be read under other settings than it was started with: `serve::Guard` needs the real plan for
     // that.
     let needs_plan = call.has_values() && traits.reads_session;
-    if needs_plan || settings::debug_serve_fills() || settings::verify_sample_rate() > 0.0 {
+    if needs_plan || settings::verify_sample_rate() > 0.0 {
         return None;
     }
     // The key of declared functions has more in it. Which rights bodies of functions need is told by a plan.

@@ -17,7 +17,6 @@ use crate::query::updatable_cursor::is_updatable_scan;
 use crate::report::{decision_log, tally};
 use crate::serve::{self, Hit};
 use crate::session::{self, Status};
-use crate::settings;
 use crate::shmem::{self, SharedStore};
 use crate::verify;
 
@@ -162,10 +161,9 @@ fn look_up_part(
     planned_as: Option<Fingerprint>,
 ) -> Option<Task> {
     // Neither a stored answer nor a tap lets the server find the current row of a cursor.
-    let is_updatable = portal::may_be_updated() && is_updatable_scan(part.plan());
-    if is_updatable || settings::debug_serve_fills() {
+    if let Err(reason) = check_updatable(part.plan()) {
         session::forget_timed();
-        note_bypass(store, if is_updatable { Reason::UpdatableCursor } else { Reason::MovingClock }, desc.plan());
+        note_bypass(store, reason, desc.plan());
         return None;
     }
     let own_plan = part.plan().as_ptr();
@@ -288,7 +286,7 @@ fn serve_hit(
 #[cold]
 #[inline(never)]
 fn show_in_explain(store: &SharedStore, desc: QueryDesc<'_>) {
-    if desc.operation() != pg_sys::CmdType::CMD_SELECT || settings::debug_serve_fills() {
+    if desc.operation() != pg_sys::CmdType::CMD_SELECT {
         return;
     }
     let part = clock_free::part_of(desc);
