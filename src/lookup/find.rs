@@ -71,31 +71,20 @@ pub fn find(store: &SharedStore, question: &Question<'_>, lateness: Lateness) ->
     miss(store, question, statement, stale, bound)
 }
 
-/// What may still change between the start of a hit and the reading of its first row.
-struct Changes {
-    /// Settings or definitions that the answer depends on, or foreign tables.
-    possible: bool,
-    /// The plan reads foreign tables. They are read when the first row is asked for, not under a snapshot of the start.
-    reads_foreign: bool,
-}
-
-/// What may change before the first row of a hit is read.
+/// Returns true if the plan of a hit reads foreign tables: when the first row is asked for, not under a snapshot of the
+/// start. `reads_session` tells whether the answer depends on settings or definitions that may change before that row.
 ///
 /// # Errors
 /// The reason to bypass: the answer may be read much later than it is chosen.
 #[inline]
-fn changes_before_reading(
-    store: &SharedStore,
-    question: &Question<'_>,
-    reads_session: bool,
-) -> Result<Changes, Reason> {
+fn reads_foreign(store: &SharedStore, question: &Question<'_>, reads_session: bool) -> Result<bool, Reason> {
     let reads_foreign = foreign::check_settled(store, question.plan)?;
-    let possible = reads_session || reads_foreign;
-    let is_export_of_cursor = possible && question.stays_open && portal::is_fetched_from();
+    let may_change = reads_session || reads_foreign;
+    let is_export_of_cursor = may_change && question.stays_open && portal::is_fetched_from();
     if is_export_of_cursor || (reads_foreign && portal::may_be_read_later()) {
         return Err(Reason::SettingsInCursor);
     }
-    Ok(Changes { possible, reads_foreign })
+    Ok(reads_foreign)
 }
 
 /// The hit of a valid entry, or of one that is outdated and accepted: then `stale` is its age.
@@ -112,9 +101,9 @@ fn hit(
 ) -> Result<Found, Reason> {
     let Statement { cacheable, current, relations, started, columns, fingerprint, .. } = statement;
     let Cacheable { traits, form, .. } = cacheable;
-    let checked = changes_before_reading(store, question, traits.reads_session)
-        .and_then(|changes| Ok((changes, held_open(question)?)));
-    let (changes, open) = match checked {
+    let checked = reads_foreign(store, question, traits.reads_session)
+        .and_then(|reads_foreign| Ok((reads_foreign, held_open(question)?)));
+    let (reads_foreign, open) = match checked {
         Ok(checked) => checked,
         Err(reason) => {
             store.unpin(pin);
@@ -126,12 +115,9 @@ fn hit(
     quick_statements::note_hit(fingerprint, store.view(&pin).execution_micros());
     forms::note_columns(form, current, &columns);
     let is_read_later = portal::is_bound() || portal::may_be_read_later();
-    let guard = (changes.possible && is_read_later).then(|| {
-        Box::new(Guard {
-            started,
-            plan: question.plan.as_ptr(),
-            foreign: if changes.reads_foreign { relations } else { Vec::new() },
-        })
+    let guard = ((traits.reads_session || reads_foreign) && is_read_later).then(|| {
+        let foreign = if reads_foreign { relations } else { Vec::new() };
+        Box::new(Guard { started, plan: question.plan.as_ptr(), foreign })
     });
     Ok(Found::Hit(Hit { pin, stale, columns, guard, open }, verify))
 }
@@ -148,7 +134,7 @@ fn held_open(question: &Question<'_>) -> Result<Vec<pg_sys::Oid>, Reason> {
         return Ok(Vec::new());
     }
     let opened = opened_by(question.plan);
-    if is_cursor && opened.prunes_at_start() {
+    if is_cursor && opened.prunes_at_start {
         return Err(Reason::SettingsInCursor);
     }
     Ok([opened.tables, opened.indexes].concat())

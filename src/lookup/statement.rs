@@ -20,7 +20,6 @@ use crate::query::clock::Clock;
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FormId, SettingsHash, TreeHash};
 use crate::query::key::{self, Asked, HashedText, Keyed};
-use crate::query::rights_at_start::may_depend_on_time;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::Text;
 use crate::query::{Cacheable, Planned, Verdict, Versions, environment, name_resolution, plan_marker, relations};
@@ -139,8 +138,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
         question.snapshot.map(|data| RowBounds::new(store, data, &snapshot, question.effort).of_plan(question.plan));
     let sight = bounds.as_ref().map(|bounds| bounds.sight(Some(&relations)));
     let mut clock = Clock { trees, params: question.params, one_message: question.runs_in_one_message(), sight };
-    // At two times with the same canonical bound, the plan may ask for other rights.
-    if clock.splits() && may_depend_on_time(question.plan, &traits, || execute_rights::may_lack(current.ddl)) {
+    if clock.splits() && execute_rights::may_depend_on_time(question.plan, &traits, current.ddl) {
         clock.sight = None;
     }
     let Keyed { key, times } = key::of(&asked, &text, &clock, store.seed())?;

@@ -171,7 +171,7 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdi
             // SAFETY: the extras were made for this planning.
             .and_then(|()| unsafe { planner_input::check_bodies(&traits) })
             .map_err(|refusal| refusal.reason)?;
-        if traits.calls_declared() && (opened.prunes_at_start() || opened.is_parallel) {
+        if traits.calls_declared() && (opened.prunes_at_start || opened.is_parallel) {
             // Functions that run before the first row, or in another process, are not seen.
             return Err(Reason::TooComplex);
         }

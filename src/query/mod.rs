@@ -13,7 +13,7 @@
 //! | What else does the answer rest on? | `extras` |
 //! | What of an answer does SQL leave open? | `repeatability`, `ordering`, `bytewise` (equal values) |
 //! | What was decided, and where does it stand? | `verdict`, `plan_marker` (inside the plan) |
-//! | May a role lack the right to execute a function? | `withdrawn_functions` (the server's own), `rights_at_start` (of partitions that are left out by the time) |
+//! | May a role lack the right to execute a function? | `withdrawn_functions` (the server's own) |
 //! | May a stored part raise an error that its statement need not raise? | `failures` |
 //! | What does a comment before the statement ask? | `statement_terms` |
 //! | May another statement change the cursor's row? | `updatable_cursor` |
@@ -50,7 +50,6 @@ mod present_settings;
 pub mod relation_policy;
 pub mod relations;
 mod repeatability;
-pub mod rights_at_start;
 pub mod row_bound;
 pub mod scan_of_parts;
 pub mod shown_clock;

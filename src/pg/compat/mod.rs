@@ -24,7 +24,7 @@ pub(crate) use executor_run::executor_run_hook;
 pub use executor_run::{ExecutorRunHook, call_executor_run, executor_run, standard_ExecutorRun, standard_executor_run};
 pub use index_scan::begin_index_scan;
 pub use locks::lock_at_once;
-pub use names::{may_execute, may_use_schema, owns, public_may_execute, qualified_name};
+pub use names::{may_use_schema, owns, public_may_execute, qualified_name};
 pub use partition_key::{PrunedTable, pruned_table};
 pub use permissions::{is_permitted, start_unshown};
 pub use plans::{add_relations, pruning_of_append, pruning_of_merge_append, query_id, strip_plan, unchecked_plan};
