@@ -50,8 +50,6 @@ static TRUSTED_EXTENSIONS: GucSetting<Option<CString>> = GucSetting::<Option<CSt
 static LOG_DECISIONS: GucSetting<LogDecisions> = GucSetting::<LogDecisions>::new(LogDecisions::Off);
 /// The version of this library. Nobody can set it.
 static VERSION: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(VERSION_TEXT));
-/// Developer option: each execution is stored, and answered from the entry just stored.
-static DEBUG_SERVE_FILLS: GucSetting<bool> = GucSetting::<bool>::new(false);
 /// Developer option: each query that can be computed from fragments is, from its first run on.
 static DEBUG_FORCE_FRAGMENTS: GucSetting<bool> = GucSetting::<bool>::new(false);
 
@@ -271,14 +269,6 @@ fn define_diagnostics() {
         GucFlags::default(),
     );
     GucRegistry::define_bool_guc(
-        c"pg_arrow_cache.debug_serve_fills",
-        c"Answers each statement from the entry that it has just stored.",
-        c"For tests: one execution then exercises encoding, storing, decoding and serving.",
-        &DEBUG_SERVE_FILLS,
-        GucContext::Suset,
-        GucFlags::NO_SHOW_ALL,
-    );
-    GucRegistry::define_bool_guc(
         c"pg_arrow_cache.debug_force_fragments",
         c"Computes each query from stored parts that can be, from its first run on.",
         c"For tests: whatever the query takes, and however few partitions there are.",
@@ -403,9 +393,4 @@ pub fn trusted_extensions<'s>() -> Option<&'s CStr> {
 /// Which statements are logged?
 pub fn log_decisions() -> LogDecisions {
     now(&LOG_DECISIONS)
-}
-
-/// Is each execution stored, and answered from its own entry?
-pub fn debug_serve_fills() -> bool {
-    now(&DEBUG_SERVE_FILLS)
 }

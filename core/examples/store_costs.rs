@@ -176,7 +176,7 @@ fn publish(store: &BenchStore<'_>, n: u64, now: i64) -> Pin {
         text: b"select 1",
         dependencies: &dependencies,
         descriptor: b"columns",
-        facts: Hash128::NONE,
+        needs_plan: false,
         plan_cost: 0.0,
         rows: 1,
         columns: 1,

@@ -15,9 +15,9 @@ use crate::lookup::{Guarantees, Miss, have_changed, staleness};
 use crate::pg::backend;
 use crate::pg::row::Row;
 use crate::pg::tee::RowSink;
-use crate::query::hashes::FactsHash;
 use crate::serve::ClientRows;
 use crate::shmem::SharedStore;
+use crate::verify::ReadBack;
 use crate::{settings, shmem};
 
 /// Largest row that is stored, in bytes, whatever `max_entry_size` is: a batch is made in the backend's own memory.
@@ -37,6 +37,8 @@ pub struct ResultFill {
     watch: Option<Watch>,
     /// It is not stored. Its rows are encoded for the client alone.
     passes: bool,
+    /// What it is compared with once it is stored.
+    pub read_back: Option<ReadBack>,
 }
 
 /// The batches stored so far. Holds an unpublished entry from the first one on.
@@ -61,6 +63,9 @@ impl RowSink for ResultFill {
         }
         self.encode(row, self.batches.room().min(LARGEST_ROW))?;
         self.rows += 1;
+        if let Some(read_back) = &mut self.read_back {
+            read_back.add(row)?;
+        }
         let (rows, bytes) = (self.encoder.pending_rows(), self.encoder.pending_bytes());
         if self.watch.as_ref().is_some_and(|watch| watch.is_due(rows, bytes)) {
             self.judge(self.columns.len());
@@ -106,6 +111,7 @@ impl ResultFill {
             rows: 0,
             watch: Watch::over(miss),
             passes: false,
+            read_back: ReadBack::draw(&miss.columns),
         })
     }
 
@@ -223,7 +229,7 @@ impl ResultFill {
             text: &miss.text,
             dependencies,
             descriptor: &[column::describe(&miss.columns), miss.gaps.clone()].concat(),
-            facts: miss.statement.as_ref().map_or(FactsHash::NONE, |missed| missed.facts).0,
+            needs_plan: miss.statement.as_ref().is_none_or(|missed| missed.reads_foreign),
             plan_cost: miss.plan_cost,
             rows: self.rows,
             columns: miss.columns.len() as u32,

@@ -3,17 +3,17 @@
 use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 
-use arrow_cache_core::{Pin, Reason};
-use pgrx::pg_sys;
+use arrow_cache_core::Reason;
 
 use super::fill::ResultFill;
 use super::outcome;
-use super::replay::Replay;
 use crate::lookup::Miss;
+use crate::pg::compat;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tee::Tee;
 use crate::pg::tree::Tree;
 use crate::query::row_bound;
+use crate::shmem;
 
 /// What becomes of the rows.
 pub enum Stage {
@@ -21,8 +21,6 @@ pub enum Stage {
     Filling(Box<Tee<ResultFill>>),
     /// They only pass; it is asked whether the run is too quick.
     Timing,
-    /// They come from the entry just stored, not from the plan (`debug_serve_fills`).
-    Replaying(Replay),
     /// Nothing is done with them.
     Done,
 }
@@ -35,16 +33,12 @@ pub struct MissRun {
     pub stage: Stage,
     /// Its rows may be read in any order.
     pub scrolls: bool,
-    /// Its rows, when they are kept beside the entry (`debug_serve_fills`); null otherwise.
-    pub tuples: *mut pg_sys::Tuplestorestate,
     /// Its time says how long queries of its form take, and was not noted yet.
     is_timed: bool,
     /// Time spent in running the plan so far, without the present run.
     elapsed: Duration,
     /// When the present run began.
     run_started: Instant,
-    /// Some rows may have been delivered already.
-    pub has_run: bool,
     /// Rows that its runs have given so far.
     rows: u64,
     /// The most rows that there can be, once that was asked: `None` if the plan proves nothing.
@@ -58,11 +52,9 @@ impl MissRun {
             miss,
             stage,
             scrolls,
-            tuples: std::ptr::null_mut(),
             is_timed: true,
             elapsed: Duration::ZERO,
             run_started: Instant::now(),
-            has_run: false,
             rows: 0,
             most: OnceCell::new(),
         }
@@ -75,7 +67,6 @@ impl MissRun {
 
     /// The run has ended, and has given so many rows.
     pub fn note_run(&mut self, rows: u64) {
-        self.has_run = true;
         self.elapsed += self.run_started.elapsed();
         self.rows += rows;
     }
@@ -88,19 +79,26 @@ impl MissRun {
             && self.most.get_or_init(|| row_bound::of(query.plan(), params)).is_some_and(|most| self.rows >= most)
     }
 
-    /// The result has been read to its end: stores it if it is worth storing and nothing has changed since the start. Returns the pin of
-    /// the new entry.
-    pub fn finish(&mut self) -> Option<Pin> {
+    /// The result has been read to its end: stores it if it is worth storing and nothing has changed since the start. Returns true if it was
+    /// stored.
+    pub fn finish(&mut self, query: QueryDesc<'_>) -> bool {
         if std::mem::take(&mut self.is_timed) {
             outcome::note_form_time(&self.miss, self.elapsed);
         }
         let stage = std::mem::replace(&mut self.stage, Stage::Done);
         let too_quick = match stage {
             Stage::Filling(_) | Stage::Timing => outcome::remember_speed(&self.miss, self.elapsed),
-            Stage::Replaying(_) | Stage::Done => return None,
+            Stage::Done => return false,
         };
-        let Stage::Filling(tee) = stage else { return None };
-        outcome::publish(&self.miss, tee.sink, too_quick, self.elapsed)
+        let Stage::Filling(mut tee) = stage else { return false };
+        let read_back = tee.sink.read_back.take();
+        let Some(pin) = outcome::publish(&self.miss, tee.sink, too_quick, self.elapsed) else { return false };
+        match (read_back, shmem::store()) {
+            (Some(read_back), _) => read_back.compare(query, pin, compat::query_id(&query.plan())),
+            (None, Some(store)) => store.unpin(pin),
+            (None, None) => {}
+        }
+        true
     }
 
     /// The query ends: what was not read to its end by now never will be.

@@ -21,7 +21,6 @@
 //! | `fill` | How do rows become an entry? |
 //! | `outcome` | Is the finished result stored, and who is told? |
 //! | `unread` | On which relations does the result not rest after all? |
-//! | `replay` | `debug_serve_fills`: how does the client get the rows of the entry just stored? |
 //! | `export_fill` | How is the result of an export stored? |
 //!
 //! Hits that are executed and compared (`verify`) are on the same list. The list belongs to this backend.
@@ -30,13 +29,12 @@ mod export_fill;
 mod fill;
 mod miss_run;
 mod outcome;
-mod replay;
 mod run;
 mod running;
 mod start;
 mod unread;
 
 pub use export_fill::ExportFill;
-pub use run::{after_run, before_run, end, replay};
+pub use run::{after_run, before_run, end};
 pub use running::idle;
 pub use start::{begin, begin_task, forget, is_prepared, prepare};

@@ -50,7 +50,7 @@ fn timed(miss: &Miss) -> Option<&Missed> {
 /// Remembers whether a run took less than `min_execution_time`, and returns that.
 pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
     let Some(missed) = timed(miss) else { return false };
-    let too_quick = elapsed < settings::min_execution_time() && !settings::debug_serve_fills();
+    let too_quick = elapsed < settings::min_execution_time();
     if let Some(store) = shmem::store() {
         store.note_too_quick(miss.key, too_quick);
     }

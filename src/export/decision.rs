@@ -54,7 +54,7 @@ impl Answer {
 /// last row is read.
 pub fn decide(store: &SharedStore, query: QueryDesc<'_>, stays_open: bool) -> Decision {
     assert!(!query.is_started(), "the cache is asked before the start");
-    let part = if settings::debug_serve_fills() { None } else { clock_free::part_of(query) };
+    let part = clock_free::part_of(query);
     let question = Question { stays_open, ..Question::of(part.unwrap_or(query)) };
     let answer = match part {
         None => answer(store, query, &question, true),

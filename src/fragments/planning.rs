@@ -191,7 +191,6 @@ fn is_wanted(call: &Call<'_>) -> bool {
     let is_wrapped = || session::executing_prepared() || session::declaring_cursor() || session::explaining();
     settings::enable_fragments()
         && !session::must_plan()
-        && !settings::debug_serve_fills()
         && !path::attends()
         && (!own_writes::has_transaction_id() || is_kept(call))
         && (call.is_of_client() || (session::at_top_level() && is_wrapped()) || session::planning_export())

@@ -17,7 +17,7 @@ use crate::pg::tree_making::new_node;
 use crate::query::shown_clock::{ShownClock, is_shown, take_apart};
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{parameters, plan_marker};
-use crate::{session, settings, shmem};
+use crate::{session, shmem};
 
 /// The clock-free part of a query, which is to be planned in the place of the query. Plain data, so that an error may
 /// jump over it.
@@ -55,11 +55,7 @@ pub fn part(call: &Call<'_>, planning: &Planning) -> Option<ClockFree> {
     let moves = || {
         matches!(planning, Planning::Refused(_)) || lookup::clock_free::moves(call.query(), call.params(), store.seed())
     };
-    if !session::may_be_answered()
-        || settings::debug_serve_fills()
-        || StatementTerms::of(call.own_text()).is_err()
-        || !moves()
-    {
+    if !session::may_be_answered() || StatementTerms::of(call.own_text()).is_err() || !moves() {
         return None;
     }
     // An error in what the statement never asks for would have no cause in the statement.

@@ -24,7 +24,6 @@ use crate::query::eligibility::{self, Checked, Offender, QueryTraits};
 use crate::query::opened_relations::opened_by;
 use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
-use crate::query::rights_at_start;
 use crate::query::shown_clock::{is_shown, take_apart};
 use crate::query::trusted_extensions::prospect;
 use crate::shmem::{self, SharedStore};
@@ -210,13 +209,13 @@ fn moving(reason: Reason, question: &Question<'_>, traits: &QueryTraits, ddl: u6
     }
     let plan = question.plan;
     let unindexed = unindexed_time::compared_column(plan).map(|(relation, column)| compares(relation, column));
-    let may_depend_on_time = || rights_at_start::may_depend_on_time(plan, traits, || execute_rights::may_lack(ddl));
+    let may_depend_on_time = || execute_rights::may_depend_on_time(plan, traits, ddl);
     unindexed.or_else(|| may_depend_on_time().then(|| ASKS_FOR_OTHER_RIGHTS.to_vec()))
 }
 
 /// As `moving`.
 const ASKS_FOR_OTHER_RIGHTS: &[u8] =
-    b"leaves out partitions by the time, and you may not execute a function that it calls for their rows";
+    b"leaves out partitions by the time, and may call functions for their rows that some role may not execute";
 
 /// What compares a column with the time, as the rest of the sentence "It …".
 fn compares(relation: pg_sys::Oid, column: i16) -> Vec<u8> {

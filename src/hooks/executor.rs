@@ -256,21 +256,15 @@ unsafe fn run_captured(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Ty
     // SAFETY: the caller promises that the query runs; what is kept over the calls is plain data.
     unsafe {
         let pass = edge(|| capture::before_run(desc, direction, count));
-        if pass.runs_plan {
-            let outer = session::enter_level();
-            with_cleanup(
-                || compat::call_executor_run(PREVIOUS.run, desc.as_ptr(), direction, pass.count, once),
-                || {
-                    session::leave_level(outer);
-                    pass.restore();
-                },
-            );
-            edge(|| capture::after_run(pass));
-        }
-        if pass.replays {
-            let outer = session::enter_level();
-            with_cleanup(|| capture::replay(desc, count), || session::leave_level(outer));
-        }
+        let outer = session::enter_level();
+        with_cleanup(
+            || compat::call_executor_run(PREVIOUS.run, desc.as_ptr(), direction, count, once),
+            || {
+                session::leave_level(outer);
+                pass.restore();
+            },
+        );
+        edge(|| capture::after_run(pass));
     }
 }
 

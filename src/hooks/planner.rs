@@ -8,10 +8,8 @@ use pgrx::pg_sys;
 
 use super::previous::{PREVIOUS, active};
 use crate::fragments::{self, Combination, shown_clock};
-use crate::lookup::{self, Call, Placeholder, Planning};
-use crate::pg::compat;
+use crate::lookup::{self, Call, Planning};
 use crate::pg::error_passing::{edge, with_cleanup};
-use crate::pg::lists::oids;
 use crate::session;
 
 /// `planner_hook`: plans a query, or finds that it need not be planned. What planning raises jumps over this frame.
@@ -92,7 +90,7 @@ unsafe fn plan_concerned(call: Call<'_>) -> *mut pg_sys::PlannedStmt {
     unsafe {
         let planning = edge(|| lookup::before_planning(&call));
         if let Planning::Ready(placeholder) = planning {
-            return if stands_in(placeholder) { placeholder.plan } else { plan_anew(query, call) };
+            return placeholder;
         }
         let with_clock = plan_clock_free(call, &planning);
         if !with_clock.is_null() {
@@ -118,37 +116,6 @@ unsafe fn plan_concerned(call: Call<'_>) -> *mut pg_sys::PlannedStmt {
         // The server plans it anew when a transaction has ended since (plancache.c).
         (*plan).transientPlan |= is_undecided;
         plan
-    }
-}
-
-/// Locks what planning would lock, as far as the answer needs it, before the snapshot is taken; says whether the
-/// placeholder may stand for its plan then. It waits for no lock: planning takes locks in another order, and looks at
-/// the query before it waits. So what is not to be had at once is left to planning, and so is an ERROR about a full
-/// table of locks.
-///
-/// # Safety
-/// As `plan`.
-unsafe fn stands_in(placeholder: Placeholder) -> bool {
-    let Placeholder { plan, locks, indexes } = placeholder;
-    let mode = pg_sys::AccessShareLock as c_int;
-    // SAFETY: the caller's promise.
-    unsafe {
-        let all = || oids(locks).chain(oids(indexes));
-        let mut taken = 0;
-        for relation in all() {
-            if !compat::lock_at_once(relation) {
-                break;
-            }
-            taken += 1;
-        }
-        // Locking has told the session what others have changed.
-        if taken == all().count() && (locks.is_null() || edge(|| lookup::still_stands(plan))) {
-            return true;
-        }
-        for relation in all().take(taken) {
-            direct!(pg_sys::UnlockRelationOid(relation, mode));
-        }
-        false
     }
 }
 

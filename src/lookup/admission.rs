@@ -28,7 +28,7 @@ pub fn refusal(store: &SharedStore, key: CacheKey, terms: StatementTerms, only_a
     if terms.insisted {
         return None;
     }
-    if store.was_too_quick(key) && !settings::debug_serve_fills() && !settings::min_execution_time().is_zero() {
+    if store.was_too_quick(key) && !settings::min_execution_time().is_zero() {
         return Some(Reason::TooQuick);
     }
     None
@@ -54,7 +54,6 @@ impl Watch {
         if miss.statement.as_ref().is_none_or(|missed| missed.combined)
             || miss.terms.insisted
             || settings::min_execution_time().is_zero()
-            || settings::debug_serve_fills()
             || shmem::store()?.was_asked(miss.key)
         {
             return None;

@@ -3,8 +3,13 @@
 
 use std::cell::Cell;
 
+use pgrx::pg_sys;
+
 use super::rules;
 use crate::pg::backend_local::Local;
+use crate::pg::tree::Tree;
+use crate::query::eligibility::QueryTraits;
+use crate::query::opened_relations::opened_by;
 use crate::query::withdrawn_functions;
 
 /// The version of ddl, and whether some right is withdrawn under it.
@@ -17,6 +22,13 @@ pub fn may_lack(ddl: u64) -> bool {
         Some((version, lacks)) if version == ddl && rules::check_own_writes(&[]).is_ok() => lacks,
         _ => ask(ddl),
     }
+}
+
+/// Returns true if a plan may ask for the right to execute other functions at another time: those of partitions that its start leaves out now. The
+/// server asks for them when it starts a scan. So of two times with one canonical bound, one may be refused.
+pub fn may_depend_on_time(plan: Tree<'_, pg_sys::PlannedStmt>, traits: &QueryTraits, ddl: u64) -> bool {
+    // Most plans have no partitions.
+    !plan.appendRelations.is_null() && opened_by(plan).prunes_at_start && (traits.may_call_users() || may_lack(ddl))
 }
 
 #[cold]

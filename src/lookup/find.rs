@@ -4,27 +4,27 @@
 //! The order of the questions matters (docs/architecture/exactness.md): the versions are read after the snapshot was taken, and whether the answer
 //! may be stored is asked after the versions of its dependencies were read.
 
-use std::borrow::Cow;
 use std::rc::Rc;
 
 use arrow_cache_core::{Pin, Reason, RoomyVec};
+use pgrx::pg_sys;
 
 use super::held_claims::Lead;
 use super::outcome::{Found, Guarantees, Miss, Missed};
 use super::question::Question;
 use super::rules::{self, Stored};
 use super::statement::{Statement, describe};
-use super::{admission, gaps, portal, quick_statements, staleness};
-use crate::arrow::column;
+use super::{admission, forms, gaps, portal, quick_statements, staleness};
 use crate::invalidation::foreign;
 use crate::pg::tree::child;
 use crate::pg::{allocator, backend, compat, server_settings};
 use crate::query::Cacheable;
+use crate::query::opened_relations::opened_by;
 use crate::query::plan_kinds::is_combined;
 use crate::query::statement_text;
 use crate::serve::{Guard, Hit};
 use crate::shmem::SharedStore;
-use crate::{settings, verify};
+use crate::verify;
 
 /// May an answer be given that is outdated?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,20 +49,10 @@ pub fn find(store: &SharedStore, question: &Question<'_>, lateness: Lateness) ->
     if server_settings::forbids_relations() {
         return Err(Reason::ForbiddenRelations);
     }
-    let descriptor = match &statement.template {
-        Some(template) => Cow::Borrowed(template.descriptor()),
-        None => Cow::Owned(column::describe(&statement.columns)),
-    };
-    let Statement { key, snapshot, terms, cuts, .. } = &statement;
-    let stored = rules::find_entry(store, *key, (&descriptor, cuts), snapshot, *terms)?;
-    // In this mode each execution fills anew, so that it does all that it would do without us.
-    let fills_anew = settings::debug_serve_fills();
+    let Statement { key, columns, snapshot, terms, cuts, .. } = &statement;
+    let stored = rules::find_entry(store, *key, (columns, cuts), snapshot, *terms)?;
     let pin = match stored {
-        Stored::Valid(pin) if !fills_anew => return hit(store, question, statement, pin, None),
-        Stored::Valid(pin) => {
-            store.unpin(pin);
-            None
-        }
+        Stored::Valid(pin) => return hit(store, question, statement, pin, None),
         Stored::Outdated(pin) => Some(pin),
         Stored::Nothing => None,
     };
@@ -82,31 +72,20 @@ pub fn find(store: &SharedStore, question: &Question<'_>, lateness: Lateness) ->
     miss(store, question, statement, stale, bound)
 }
 
-/// What may still change between the start of a hit and the reading of its first row.
-struct Changes {
-    /// Settings or definitions that the answer depends on, or foreign tables.
-    possible: bool,
-    /// The plan reads foreign tables. They are read when the first row is asked for, not under a snapshot of the start.
-    reads_foreign: bool,
-}
-
-/// What may change before the first row of a hit is read.
+/// Returns true if the plan of a hit reads foreign tables: when the first row is asked for, not under a snapshot of the
+/// start. `reads_session` tells whether the answer depends on settings or definitions that may change before that row.
 ///
 /// # Errors
 /// The reason to bypass: the answer may be read much later than it is chosen.
 #[inline]
-fn changes_before_reading(
-    store: &SharedStore,
-    question: &Question<'_>,
-    reads_session: bool,
-) -> Result<Changes, Reason> {
+fn reads_foreign(store: &SharedStore, question: &Question<'_>, reads_session: bool) -> Result<bool, Reason> {
     let reads_foreign = foreign::check_settled(store, question.plan)?;
-    let possible = reads_session || reads_foreign;
-    let is_export_of_cursor = possible && question.stays_open && portal::is_fetched_from();
+    let may_change = reads_session || reads_foreign;
+    let is_export_of_cursor = may_change && question.stays_open && portal::is_fetched_from();
     if is_export_of_cursor || (reads_foreign && portal::may_be_read_later()) {
         return Err(Reason::SettingsInCursor);
     }
-    Ok(Changes { possible, reads_foreign })
+    Ok(reads_foreign)
 }
 
 /// The hit of a valid entry, or of one that is outdated and accepted: then `stale` is its age.
@@ -121,10 +100,12 @@ fn hit(
     pin: Pin,
     stale: Option<i64>,
 ) -> Result<Found, Reason> {
-    let Statement { cacheable, template, relations, started, columns, fingerprint, .. } = statement;
-    let Cacheable { traits, form, facts, planned, .. } = cacheable;
-    let changes = match changes_before_reading(store, question, traits.reads_session) {
-        Ok(changes) => changes,
+    let Statement { cacheable, current, relations, started, columns, fingerprint, .. } = statement;
+    let Cacheable { traits, form, .. } = cacheable;
+    let checked = reads_foreign(store, question, traits.reads_session)
+        .and_then(|reads_foreign| Ok((reads_foreign, held_open(question)?)));
+    let (reads_foreign, open) = match checked {
+        Ok(checked) => checked,
         Err(reason) => {
             store.unpin(pin);
             return Err(reason);
@@ -133,22 +114,31 @@ fn hit(
     // An outdated answer differs from the one that executing it gives.
     let verify = if stale.is_none() { verify::draw(&traits, &started) } else { None };
     quick_statements::note_hit(fingerprint, store.view(&pin).execution_micros());
+    forms::note_columns(form, current, &columns);
     let is_read_later = portal::is_bound() || portal::may_be_read_later();
-    let guard = (changes.possible && is_read_later).then(|| {
-        Box::new(Guard {
-            started,
-            plan: question.plan.as_ptr(),
-            may_start_late: !(changes.reads_foreign
-                || traits.rests_on_enums
-                || traits.trusts
-                || traits.bodies.is_some()
-                || traits.extras.has_relations()),
-            foreign: if changes.reads_foreign { relations } else { Vec::new() },
-        })
+    let guard = ((traits.reads_session || reads_foreign) && is_read_later).then(|| {
+        let foreign = if reads_foreign { relations } else { Vec::new() };
+        Box::new(Guard { started, plan: question.plan.as_ptr(), foreign })
     });
-    let stays_open = question.stays_open || is_read_later;
-    let versions = planned.versions;
-    Ok(Found::Hit(Hit { pin, stale, columns, guard, stays_open, template, form, facts, versions }, verify))
+    Ok(Found::Hit(Hit { pin, stale, columns, guard, open }, verify))
+}
+
+/// The tables and indexes that are held open until a hit has been read: those that its plan would hold open, if other
+/// statements may run before. Not for the portal without a name, which is read at once.
+///
+/// # Errors
+/// `SettingsInCursor` for a cursor whose plan leaves out partitions when it starts: which it holds open, only its start
+/// tells.
+fn held_open(question: &Question<'_>) -> Result<Vec<pg_sys::Oid>, Reason> {
+    let is_cursor = portal::may_be_read_later();
+    if !is_cursor && !question.stays_open {
+        return Ok(Vec::new());
+    }
+    let opened = opened_by(question.plan);
+    if is_cursor && opened.prunes_at_start {
+        return Err(Reason::SettingsInCursor);
+    }
+    Ok([opened.tables, opened.indexes].concat())
 }
 
 /// The miss of a question without a valid entry; `stale` if it had one that is outdated. `stale_bound` tells how old an
@@ -164,9 +154,9 @@ fn miss(
     stale_bound: Option<i64>,
 ) -> Result<Found, Reason> {
     let Statement { cacheable, relations, snapshot, current, key, columns, terms, clock, cuts, .. } = statement;
-    let Cacheable { traits, form, facts, planned, .. } = cacheable;
+    let Cacheable { traits, form, planned, .. } = cacheable;
     let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
-    foreign::check_settled(store, question.plan)?;
+    let reads_foreign = foreign::check_settled(store, question.plan)?;
     // What names in functions stand for rests on the version of the catalogs, which is in the key or the same until the last row is read.
     let rests_on_names = traits.resolves_names() || traits.calls_declared();
     let is_settled = !rests_on_names || rules::are_settled();
@@ -190,7 +180,7 @@ fn miss(
         statement: Some(Missed {
             form,
             fingerprint: statement.fingerprint,
-            facts,
+            reads_foreign,
             combined: is_combined(plan),
             stale,
             query_id: compat::query_id(&plan),

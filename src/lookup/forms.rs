@@ -1,14 +1,17 @@
 //! What this backend knows of the forms of queries (`query::identity`), so that a statement that comes again, with whatever
-//! constants, is not checked again: why queries of this form are not cached, or which traits they have.
+//! constants, is not checked again: why queries of this form are not cached, or which traits they have. And which columns
+//! their last hit had, so that the catalogs need not be asked about these.
 //!
 //! A fixed table of this backend; no other process sees it. What it knows holds for the versions of the definitions under
 //! which it was found out, and is dropped when they have moved. A form that is forgotten is only checked once more.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use arrow_cache_core::Reason;
 
 use super::rules;
+use crate::arrow::column::Column;
 use crate::pg::backend_local::Local;
 use crate::query::Versions;
 use crate::query::eligibility::QueryTraits;
@@ -32,8 +35,8 @@ struct KnownForm {
     /// How names were resolved, if the finding rests on that.
     resolution: Option<ResolutionHash>,
     finding: Finding,
-    /// A template was kept for the form. It may be forgotten by now.
-    has_templates: bool,
+    /// The columns of the last hit of a query of the form. Constants may decide on their types.
+    columns: Option<Rc<[Column]>>,
 }
 
 static FORMS: Local<RefCell<Vec<Option<KnownForm>>>> = Local::new(RefCell::new(Vec::new()));
@@ -72,31 +75,27 @@ pub fn remember(form: FormHash, versions: Versions, resolution: Option<Resolutio
         if forms.is_empty() {
             forms.resize_with(PLACES, || None);
         }
-        forms[place(form.id())] = Some(KnownForm { form, versions, resolution, finding, has_templates: false });
+        forms[place(form.id())] = Some(KnownForm { form, versions, resolution, finding, columns: None });
     });
 }
 
-/// May there be a template for some query of this form?
-pub fn has_templates(form: FormHash, versions: Versions) -> bool {
-    FORMS.with_borrow(|forms| current(forms, form, versions).is_some_and(|form| form.has_templates))
-}
-
-/// Is a template for a query of this form worth keeping? It is if the traits of the form are known.
-pub fn wants_template(form: FormId, versions: Versions) -> bool {
+/// The columns of the last hit of a query of this form under these versions.
+pub fn columns(form: FormId, versions: Versions) -> Option<Rc<[Column]>> {
     FORMS.with_borrow(|forms| {
-        forms.get(place(form)).and_then(Option::as_ref).is_some_and(|known| {
-            known.form.id() == form && known.versions == versions && !matches!(known.finding, Finding::Refused(_))
-        })
+        let known = forms.get(place(form))?.as_ref()?;
+        (known.form.id() == form && known.versions == versions).then(|| known.columns.clone())?
     })
 }
 
-/// Notes that there are templates for queries of this form.
-pub fn note_templates(form: FormId) {
+/// Notes the columns of a hit of a query of this form, if queries of it are known to be eligible under these versions.
+pub fn note_columns(form: FormId, versions: Versions, columns: &Rc<[Column]>) {
     FORMS.with_borrow_mut(|forms| {
         if let Some(Some(known)) = forms.get_mut(place(form))
             && known.form.id() == form
+            && known.versions == versions
+            && matches!(known.finding, Finding::Eligible(_))
         {
-            known.has_templates = true;
+            known.columns = Some(Rc::clone(columns));
         }
     });
 }

@@ -4,8 +4,7 @@
 //!
 //! 1. Its query is planned (`planning`, `call`): is it eligible? The verdict is attached to the plan (`verdict`). What was found out is
 //!    remembered for queries of the same form (`forms`).
-//! 2. If its answer seems to be stored, and a plan like its own was kept (`kept_templates`), a placeholder takes the place of the plan, and
-//!    nothing is planned (`placeholder`).
+//! 2. If its answer seems to be stored, a placeholder takes the place of the plan, and nothing is planned (`placeholder`).
 //! 3. The plan starts (`start`): is it the client's own statement (`portal`), and worth a lookup (`quick_statements`, by the `price` of one)?
 //!    What is bypassed may be timed nevertheless (`timing`).
 //! 4. The answer is looked up (`find`): what is asked (`question`, `statement`), and may the stored answer be given now?
@@ -23,7 +22,7 @@
 //!
 //! `execute_rights` knows whether some role may not execute a built-in function.
 //!
-//! State of this backend only (`execute_rights`, `forms`, `held_claims`, `kept_templates`, `price`, `quick_statements`,
+//! State of this backend only (`execute_rights`, `forms`, `held_claims`, `price`, `quick_statements`,
 //! `single_flight`, `waited`); what is shared is read through `shmem`.
 
 pub mod admission;
@@ -36,7 +35,6 @@ mod fingerprint;
 mod forms;
 mod gaps;
 mod held_claims;
-mod kept_templates;
 pub mod observation;
 mod outcome;
 pub mod parts;
@@ -61,7 +59,7 @@ pub use change_token::{change_token, definitions};
 pub use execute_rights::may_lack as may_lack_execute;
 pub use find::{Lateness, find};
 pub use outcome::{Found, Guarantees, Miss, Missed};
-pub use placeholder::{Pending, Placeholder, is_answered, pending, serve_pending, still_stands};
+pub use placeholder::{Pending, is_answered, pending, serve_pending};
 pub use planning::{Planning, before_planning, concerns, may_be_kept};
 pub use question::Question;
 pub use rules::{definitions as definition_versions, have_changed};

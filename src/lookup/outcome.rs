@@ -12,7 +12,7 @@ use super::rules::StartedUnder;
 use crate::arrow::column::Column;
 use crate::pg::compat;
 use crate::pg::tree::Tree;
-use crate::query::hashes::{FactsHash, FormId};
+use crate::query::hashes::FormId;
 use crate::query::statement_terms::StatementTerms;
 use crate::report::{decision_log, tally};
 use crate::serve::Hit;
@@ -50,8 +50,8 @@ pub struct Missed {
     pub form: FormId,
     /// By what its speed is remembered.
     pub fingerprint: Fingerprint,
-    /// The facts of its plan.
-    pub facts: FactsHash,
+    /// It reads foreign tables, of which more is asked than their versions.
+    pub reads_foreign: bool,
     /// Its plan combines fragments.
     pub combined: bool,
     /// A stored answer was out of date.

@@ -14,7 +14,7 @@ use super::outcome::{Guarantees, Miss};
 use super::rules::{self, StartedUnder, Stored, UNKNOWN_CATALOGS};
 use super::verdict::{self, Eligible};
 use super::{admission, execute_rights, portal};
-use crate::arrow::column::{self, Column};
+use crate::arrow::column::Column;
 use crate::invalidation::own_writes;
 use crate::pg::compat::unchecked_plan;
 use crate::pg::tree::{Tree, child};
@@ -64,7 +64,6 @@ pub fn environment(store: &SharedStore, made: MadeUnder) -> Option<EnvironmentHa
     let current = rules::definitions(store);
     if !settings::enabled()
         || !settings::enable_fragments()
-        || settings::debug_serve_fills()
         || allocator::is_short()
         || own_writes::has_transaction_id()
         || MadeUnder::now(store, made.versions) != made
@@ -95,8 +94,7 @@ pub fn stored_part(
     snapshot: Option<&pg_sys::SnapshotData>,
 ) -> Option<Pin> {
     let snapshot = rules::snapshot(store, snapshot).ok()?;
-    let descriptor = column::describe(columns);
-    match rules::find_entry(store, key, (&descriptor, &Cuts::NONE), &snapshot, StatementTerms::INSISTED) {
+    match rules::find_entry(store, key, (columns, &Cuts::NONE), &snapshot, StatementTerms::INSISTED) {
         Ok(Stored::Valid(pin)) => Some(pin),
         Ok(Stored::Outdated(pin)) => {
             store.unpin(pin);

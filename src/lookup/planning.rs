@@ -7,9 +7,9 @@ use pgrx::pg_sys;
 use super::call::Call;
 use super::fingerprint::Fingerprint;
 use super::forms::{self, Finding};
-use super::placeholder::{self, Placeholder};
+use super::placeholder;
 use super::verdict::{Eligible, check, meaning};
-use super::{kept_templates, price, quick_statements, rules, timing, unclear_hints};
+use super::{price, quick_statements, rules, timing, unclear_hints};
 use crate::pg::allocator;
 use crate::query::eligibility::reads_nothing;
 use crate::query::hashes::FormId;
@@ -27,9 +27,8 @@ pub enum Planning {
     Unchecked(FormId),
     /// To check the relations of its plan.
     Eligible(Eligible),
-    /// Not to plan it, but to lock some relations as planning would: the placeholder stands for a stored answer, if that still holds
-    /// when it is started.
-    Ready(Placeholder),
+    /// Not to plan it: this placeholder stands for a stored answer, if that still holds when it is started.
+    Ready(*mut pg_sys::PlannedStmt),
 }
 
 /// Could the cache have anything to do with the query? That a plan reads nothing is told by the plan itself (`plan_marker`).
@@ -62,10 +61,6 @@ pub fn before_planning(call: &Call<'_>) -> Planning {
 fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     unclear_hints::tell(call);
     let may_stand_in = !session::must_plan();
-    if may_stand_in && call.is_of_client() {
-        // No placeholder is left: each is gone with the start of its statement.
-        kept_templates::free_retired();
-    }
     let is_one_shot = may_stand_in && call.is_one_shot();
     // Statements with values by Bind are known by their form, like those whose plan is kept.
     if is_one_shot && !call.has_values() {
@@ -95,8 +90,9 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     let identified = identity.into_identified()?;
     if is_one_shot
         && let Some(traits) = &traits
-        && forms::has_templates(form, versions)
-        && let Some(placeholder) = placeholder::make(&store, call, meaning(identified, traits), traits, versions)
+        && let Some(columns) = forms::columns(form.id(), versions)
+        && let Some(placeholder) =
+            placeholder::make(&store, call, meaning(identified, traits), traits, versions, &columns)
     {
         return Ok(Planning::Ready(placeholder));
     }

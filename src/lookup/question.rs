@@ -11,7 +11,8 @@ use super::portal;
 use crate::arrow::column::{self, Column, Records};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::row_type::RowType;
-use crate::pg::tree::Tree;
+use crate::pg::server;
+use crate::pg::tree::{Tree, child, children};
 use crate::query::statement_text::{Text, begins_with_select};
 use crate::session;
 
@@ -106,6 +107,19 @@ impl<'q> Question<'q> {
         let plan = desc.plan();
         // SAFETY: the text of a query ends in NUL, and stays as long as the query.
         begins_with_select(&unsafe { Text::of(desc.source(), plan.stmt_location, plan.stmt_len) })
+    }
+
+    /// Returns true if the answer has these columns.
+    pub fn has_columns(&self, columns: &[Column]) -> bool {
+        let plan = self.plan;
+        let Some(top) = child!(plan.planTree) else { return false };
+        let mut rest = columns.iter();
+        let mut targets = children!(top.targetlist as TargetEntry).filter(|target| !target.resjunk);
+        targets.all(|target| {
+            // SAFETY: an expression of a valid plan.
+            let own = unsafe { (server::exprType(target.expr.cast()), server::exprTypmod(target.expr.cast())) };
+            rest.next().is_some_and(|column| (column.type_oid, column.typmod) == own)
+        }) && rest.next().is_none()
     }
 
     /// The columns of the answer.

@@ -99,7 +99,7 @@ fn threshold() -> u64 {
 /// Returns true if the next execution of a statement with this fingerprint is too quick to be worth a lookup, by all
 /// that is known. Counts the executions that are skipped. Else the lookup begins, and may be measured.
 pub fn skips_lookup(fingerprint: Fingerprint) -> bool {
-    if settings::min_execution_time_ms() == 0.0 || settings::debug_serve_fills() {
+    if settings::min_execution_time_ms() == 0.0 {
         return false;
     }
     let skips = decide(fingerprint);
@@ -176,7 +176,6 @@ fn is_quick(payoff: &Payoff, fingerprint: Fingerprint) -> bool {
 #[inline]
 pub fn will_skip_lookup(fingerprint: Fingerprint) -> bool {
     settings::min_execution_time_ms() != 0.0
-        && !settings::debug_serve_fills()
         && PAYOFFS.with_borrow_mut(|payoffs| {
             let payoff = place(payoffs, fingerprint);
             learn(payoff, fingerprint);

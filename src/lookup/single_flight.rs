@@ -233,7 +233,7 @@ fn used_transaction_ended(is_committed: bool) {
 /// How long a statement of this form waits at most; `None` if it does not wait, and nobody for it.
 fn longest_wait(store: &SharedStore, form: Option<FormId>) -> Option<Bounds> {
     let most = settings::max_wait();
-    if most.is_zero() || settings::debug_serve_fills() {
+    if most.is_zero() {
         return None;
     }
     let times = form.map(|form| store.speed(form.0)).unwrap_or_default();

@@ -13,8 +13,8 @@ use crate::invalidation::foreign;
 use crate::invalidation::own_writes;
 use crate::pg::backend;
 use crate::query::statement_terms::StatementTerms;
+use crate::session;
 use crate::shmem::SharedStore;
-use crate::{session, settings};
 
 /// The last part of the bound, in which the answer is computed anew: one in so many.
 const LAST_PART: i64 = 8;
@@ -31,8 +31,7 @@ pub fn bound(terms: StatementTerms) -> Option<i64> {
     let isolation = unsafe { pg_sys::XactIsoLevel };
     let is_exact = isolation >= pg_sys::XACT_REPEATABLE_READ as i32
         || own_writes::has_transaction_id()
-        || backend::is_in_recovery()
-        || settings::debug_serve_fills();
+        || backend::is_in_recovery();
     (!is_exact).then_some(bound)
 }
 

@@ -8,16 +8,15 @@ use super::find::{Lateness, find};
 use super::fingerprint::Fingerprint;
 use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
-use super::{clock_free, forms, kept_templates, portal, price, quick_statements, single_flight, timing};
+use super::{clock_free, portal, price, quick_statements, single_flight, timing};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, backend, compat};
 use crate::query::plan_marker;
 use crate::query::updatable_cursor::is_updatable_scan;
 use crate::report::{decision_log, tally};
-use crate::serve::{self, Hit, Template};
+use crate::serve::{self, Hit};
 use crate::session::{self, Status};
-use crate::settings;
 use crate::shmem::{self, SharedStore};
 use crate::verify;
 
@@ -162,10 +161,9 @@ fn look_up_part(
     planned_as: Option<Fingerprint>,
 ) -> Option<Task> {
     // Neither a stored answer nor a tap lets the server find the current row of a cursor.
-    let is_updatable = portal::may_be_updated() && is_updatable_scan(part.plan());
-    if is_updatable || settings::debug_serve_fills() {
+    if let Err(reason) = check_updatable(part.plan()) {
         session::forget_timed();
-        note_bypass(store, if is_updatable { Reason::UpdatableCursor } else { Reason::MovingClock }, desc.plan());
+        note_bypass(store, reason, desc.plan());
         return None;
     }
     let own_plan = part.plan().as_ptr();
@@ -268,9 +266,6 @@ fn serve_hit(
     // A guarded hit is counted when its guard has been asked.
     let is_settled = hit.guard.is_none();
     let stale = hit.stale;
-    if asked == Asked::Whole {
-        keep_template(desc.plan(), &hit);
-    }
     match serve::swap_plan(desc, hit) {
         Some(pin) => {
             if let Some(age) = stale {
@@ -287,26 +282,11 @@ fn serve_hit(
     None
 }
 
-/// Keeps what serves the next query like this one without planning it. `plan` is the query's own.
-fn keep_template(plan: Tree<'_, pg_sys::PlannedStmt>, hit: &Hit) {
-    if hit.template.is_some() {
-        // The form may have been forgotten since, and found out again.
-        forms::note_templates(hit.form);
-        return;
-    }
-    if !forms::wants_template(hit.form, hit.versions) {
-        return;
-    }
-    if let Some(template) = Template::of(plan, &hit.columns) {
-        kept_templates::keep(hit.form, hit.versions, hit.facts, template);
-    }
-}
-
 /// Shows the serving plan in EXPLAIN if the query would be a hit; leaves anything else alone.
 #[cold]
 #[inline(never)]
 fn show_in_explain(store: &SharedStore, desc: QueryDesc<'_>) {
-    if desc.operation() != pg_sys::CmdType::CMD_SELECT || settings::debug_serve_fills() {
+    if desc.operation() != pg_sys::CmdType::CMD_SELECT {
         return;
     }
     let part = clock_free::part_of(desc);

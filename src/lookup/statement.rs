@@ -9,7 +9,7 @@ use arrow_cache_core::{CacheKey, Reason, SnapshotView};
 use super::fingerprint::Fingerprint;
 use super::question::Question;
 use super::rules::{self, StartedUnder, UNKNOWN_CATALOGS};
-use super::{execute_rights, kept_templates, quick_statements, timing};
+use super::{execute_rights, forms, quick_statements, timing};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes::has_transaction_id;
 use crate::pg::backend;
@@ -17,10 +17,8 @@ use crate::query::clock::{Clock, Cuts};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FormId, SettingsHash, TreeHash};
 use crate::query::key::{self, Asked, Keyed};
-use crate::query::rights_at_start::may_depend_on_time;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Cacheable, Planned, Verdict, Versions, environment, name_resolution, plan_marker, relations};
-use crate::serve::Template;
 use crate::shmem::SharedStore;
 
 /// A question that may have an answer.
@@ -37,8 +35,6 @@ pub struct Statement<'q> {
     pub fingerprint: Fingerprint,
     /// The snapshot that it runs under.
     pub snapshot: SnapshotView<'q>,
-    /// The template for its plan, if there is one.
-    pub template: Option<Rc<Template>>,
     /// The relations that its answer rests on, ascending. Those of its own plan: another of its form may read other
     /// partitions.
     pub relations: Vec<u32>,
@@ -114,12 +110,11 @@ fn pass_unchecked(store: &SharedStore, question: &Question<'_>, form: Option<Fin
 #[inline]
 pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Statement<'q>, Reason> {
     let cacheable = verdict_of(store, question)?;
-    let Cacheable { traits, form, facts, planned, clock: trees, .. } = cacheable;
+    let Cacheable { traits, form, planned, clock: trees, .. } = cacheable;
     let terms = StatementTerms::of(question.own_text)?;
     let fingerprint = question.fingerprint(Fingerprint::of_form(form));
     let snapshot = rules::snapshot(store, question.snapshot)?;
     let current = rules::definitions(store);
-    let template = kept_templates::find(form, planned.versions, facts).filter(|_| current == planned.versions);
     // SAFETY: the plan that carries the extras is that of the question.
     let relations = relations::of_plan(question.plan, unsafe { traits.extras.relations() });
     check_session(&traits, &relations)?;
@@ -134,11 +129,12 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
     let clock = Clock { trees, params: question.params, one_message: question.runs_in_one_message() };
     let Keyed { key, times } = key::of(&asked, &clock, store.seed())?;
     // With two cuts in the same gap, the plan may ask for other rights.
-    if !times.cuts.is_none() && may_depend_on_time(question.plan, &traits, || execute_rights::may_lack(current.ddl)) {
+    if !times.cuts.is_none() && execute_rights::may_depend_on_time(question.plan, &traits, current.ddl) {
         return Err(Reason::MovingClock);
     }
-    let columns = match &template {
-        Some(template) => Rc::clone(template.columns()),
+    let known = forms::columns(form, current).filter(|columns| question.has_columns(columns));
+    let columns = match known {
+        Some(columns) => columns,
         None => question.columns()?.into(),
     };
     let started = StartedUnder::with(environment, settings, &traits, current.catalogs);
@@ -149,7 +145,6 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
         terms,
         fingerprint,
         snapshot,
-        template,
         relations,
         key,
         clock,

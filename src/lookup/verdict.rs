@@ -14,9 +14,7 @@ use crate::query::hashes::{FormHash, FormId, ResolutionHash};
 use crate::query::identity::Identified;
 use crate::query::opened_relations::opened_by;
 use crate::query::relations::{self, Relations};
-use crate::query::{
-    Cacheable, Planned, Verdict, Versions, environment, name_resolution, plan_facts, plan_marker, planner_input,
-};
+use crate::query::{Cacheable, Planned, Verdict, Versions, environment, name_resolution, plan_marker, planner_input};
 use crate::session;
 use crate::shmem::SharedStore;
 
@@ -33,8 +31,6 @@ pub struct Eligible {
     planned: Planned,
     /// The snapshot that planning runs under sees all changes of catalogs up to that version.
     sees_catalogs: bool,
-    /// The store's secret.
-    seed: u64,
     /// How many messages about changes of definitions the backend had received by then.
     messages: u64,
 }
@@ -94,7 +90,6 @@ pub fn check(
             plan: session::next_plan_number(),
             under: (!is_one_shot).then(|| environment::under(store.seed())),
         },
-        seed: store.seed(),
         messages: portal::messages_received(),
     })
 }
@@ -173,13 +168,12 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdi
     }
     let checked = relations.and_then(|relations| {
         planner_input::check(plan, &opened).map_err(|refusal| refusal.reason)?;
-        if traits.calls_declared() && (opened.prunes_at_start() || opened.is_parallel) {
+        if traits.calls_declared() && (opened.prunes_at_start || opened.is_parallel) {
             // Functions that run before the first row, or in another process, are not seen.
             return Err(Reason::TooComplex);
         }
         own_definitions.map(|()| relations)
     });
-    let facts = plan_facts::of(plan, &opened, eligible.seed);
     let form = form.id();
     match checked {
         // Partitions are found by snapshot (DETACH CONCURRENTLY): under an old one, the plan may read partitions
@@ -187,9 +181,9 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdi
         Ok(Relations { partitioned }) if unsettled || (partitioned && !eligible.sees_catalogs) => {
             let versions = Versions { catalogs: UNKNOWN_CATALOGS, ..planned.versions };
             let planned = Planned { versions, ..planned };
-            Verdict::Cacheable(Cacheable { traits, tree, form, facts, planned, clock })
+            Verdict::Cacheable(Cacheable { traits, tree, form, planned, clock })
         }
-        Ok(_) => Verdict::Cacheable(Cacheable { traits, tree, form, facts, planned, clock }),
+        Ok(_) => Verdict::Cacheable(Cacheable { traits, tree, form, planned, clock }),
         Err(reason) => Verdict::Bypass(reason),
     }
 }

@@ -47,15 +47,6 @@ impl TreeHash {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResolutionHash(pub Hash128);
 
-/// The facts of a plan (`plan_facts`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FactsHash(pub Hash128);
-
-impl FactsHash {
-    /// Of a plan whose facts stand for no other plan.
-    pub const NONE: Self = Self(Hash128::NONE);
-}
-
 /// The settings that functions may read (`environment::settings`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SettingsHash(pub Hash128);

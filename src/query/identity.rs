@@ -6,7 +6,7 @@
 //! a form of its own; whether constants that become timestamps have words for the present time (`constant_texts`) is
 //! part of the form. What was found out about one query therefore holds for all others of its form, until a definition
 //! changes (`lookup`). What its plan reads does not follow from the form: constants decide which parts the planner
-//! drops (`plan_facts`).
+//! drops.
 //!
 //! The *tree* has the values as well, and goes into the key. It stands for the question, so the walk adds all fields
 //! that the executor or the client could see: names of columns in the answer are among them, places in the text and

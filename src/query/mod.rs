@@ -9,11 +9,11 @@
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (virtual columns, indexes) |
 //! | Is it the same question? | `key`: `identity` (form and tree), `environment` (settings, role), `parameters` |
 //! | … with functions of users in SQL? | `eligibility` (bodies), `name_resolution` |
-//! | Is it the same plan, for a template? | `plan_facts`, `opened_relations` (what the executor opens), `plan_kinds` |
+//! | What does its plan open, and of which kinds are its nodes? | `opened_relations`, `plan_kinds` |
 //! | What else does the answer rest on? | `extras` |
 //! | What of an answer does SQL leave open? | `repeatability`, `ordering`, `bytewise` (equal values) |
 //! | What was decided, and where does it stand? | `verdict`, `plan_marker` (inside the plan) |
-//! | May a role lack the right to execute a function? | `withdrawn_functions` (the server's own), `rights_at_start` (of partitions that are left out by the time) |
+//! | May a role lack the right to execute a function? | `withdrawn_functions` (the server's own) |
 //! | May a stored part raise an error that its statement need not raise? | `failures` |
 //! | What does a comment before the statement ask? | `statement_terms`, `statement_text` |
 //! | May another statement change the cursor's row? | `updatable_cursor` |
@@ -42,7 +42,6 @@ pub mod opened_relations;
 mod operator_families;
 pub mod parameters;
 pub mod partitions;
-pub mod plan_facts;
 pub mod plan_kinds;
 pub mod plan_marker;
 pub mod planner_input;
@@ -50,7 +49,6 @@ mod present_settings;
 pub mod relation_policy;
 pub mod relations;
 mod repeatability;
-pub mod rights_at_start;
 pub mod row_bound;
 pub mod scan_of_parts;
 pub mod shown_clock;

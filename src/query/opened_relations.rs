@@ -10,13 +10,13 @@ use crate::pg::tree::{Tree, child, children, match_node};
 
 /// What a plan's executor would open.
 #[derive(Default)]
-pub struct Opened<'t> {
+pub struct Opened {
     /// Tables, each at least once. Those that may be left out when the plan starts are not among them.
     pub tables: Vec<pg_sys::Oid>,
     /// Indexes, likewise.
     pub indexes: Vec<pg_sys::Oid>,
-    /// The parts of the plan of which some may be left out when it starts, and which is not known before.
-    pub left_out: Vec<Tree<'t, pg_sys::Plan>>,
+    /// Something is left out when the plan starts, and what is not known before.
+    pub prunes_at_start: bool,
     /// Every index that the plan may scan.
     pub scanned: Vec<pg_sys::Oid>,
     /// Every table that the plan may scan.
@@ -29,24 +29,17 @@ pub struct Opened<'t> {
     pub has_foreign_nodes: bool,
 }
 
-impl Opened<'_> {
-    /// Is something left out when the plan starts?
-    pub fn prunes_at_start(&self) -> bool {
-        !self.left_out.is_empty()
-    }
-}
-
 struct Collector<'t> {
     plan: Tree<'t, pg_sys::PlannedStmt>,
     /// The relations of the range table.
     relations: Vec<pg_sys::Oid>,
-    found: Opened<'t>,
+    found: Opened,
     /// What is met now may be left out when the plan starts.
     uncertain: bool,
 }
 
 /// What the executor of a plan would open.
-pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened<'_> {
+pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened {
     let relations = children!(plan.rtable as RangeTblEntry).map(|entry| entry.relid).collect();
     let mut collector = Collector { plan, relations, found: Opened::default(), uncertain: false };
     collector.walk(child!(plan.planTree));
@@ -161,9 +154,7 @@ impl<'t> Collector<'t> {
             }
         }
         let outside = self.uncertain;
-        if !all && !outside {
-            self.found.left_out.extend(plans_of(children));
-        }
+        self.found.prunes_at_start |= !all;
         self.uncertain |= !all;
         self.walk_all(children);
         self.uncertain = outside;

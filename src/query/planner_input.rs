@@ -20,7 +20,7 @@ use crate::pg::tree::Tree;
 ///
 /// # Errors
 /// The relation or index to blame, and why.
-pub fn check(plan: Tree<'_, pg_sys::PlannedStmt>, opened: &Opened<'_>) -> Result<(), RelationRefusal> {
+pub fn check(plan: Tree<'_, pg_sys::PlannedStmt>, opened: &Opened) -> Result<(), RelationRefusal> {
     for relation in relations::read_by(plan) {
         check_virtual_columns(relation)?;
     }

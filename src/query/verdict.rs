@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 
 use super::clock::ClockTrees;
 use super::eligibility::QueryTraits;
-use super::hashes::{FactsHash, FormId, SettingsHash, TreeHash};
+use super::hashes::{FormId, SettingsHash, TreeHash};
 
 /// Versions of the database's definitions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,8 +46,6 @@ pub struct Cacheable {
     pub tree: TreeHash,
     /// Its form.
     pub form: FormId,
-    /// The facts of its plan (`plan_facts`).
-    pub facts: FactsHash,
     /// What was current when it was planned.
     pub planned: Planned,
     /// Its clock expressions.

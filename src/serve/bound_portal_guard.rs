@@ -16,9 +16,6 @@ pub struct Guard {
     pub started: StartedUnder,
     /// The real plan, which lives as long as its portal.
     pub plan: *mut pg_sys::PlannedStmt,
-    /// The plan may be started when it is needed, as far as the query tells: it calls nothing but the server's own
-    /// functions, and reads no foreign table, row type or enum.
-    pub may_start_late: bool,
     /// The relations of the plan, ascending, if there are foreign tables among them: these are read when the first row
     /// is asked for.
     pub foreign: Vec<u32>,

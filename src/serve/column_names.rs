@@ -5,22 +5,6 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use crate::pg::tree::{Tree, child, children};
 
-/// An expression of this type without a value, `VALUE`, in the current memory context: what a serving plan puts out, unless it is shown
-/// to somebody.
-pub fn some_value(type_oid: pg_sys::Oid, typmod: i32, collation: pg_sys::Oid) -> *mut pg_sys::Expr {
-    // SAFETY: a node of this size, zeroed.
-    unsafe {
-        let value: *mut pg_sys::CoerceToDomainValue =
-            kept!(pg_sys::palloc0(std::mem::size_of::<pg_sys::CoerceToDomainValue>())).cast();
-        (*value).xpr.type_ = NodeTag::T_CoerceToDomainValue;
-        (*value).typeId = type_oid;
-        (*value).typeMod = typmod;
-        (*value).collation = collation;
-        (*value).location = -1;
-        value.cast()
-    }
-}
-
 /// An entry of a range table that has nothing but the names of columns, and a target list that refers to it.
 pub struct NamedColumns {
     /// The entry.

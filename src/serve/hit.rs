@@ -3,12 +3,10 @@
 use std::rc::Rc;
 
 use arrow_cache_core::Pin;
+use pgrx::pg_sys;
 
 use super::bound_portal_guard::Guard;
-use super::template::Template;
 use crate::arrow::column::Column;
-use crate::query::Versions;
-use crate::query::hashes::{FactsHash, FormId};
 
 /// A stored answer, pinned. Whoever makes a hit has compared the columns with those that the entry describes: they are the same.
 pub struct Hit {
@@ -20,14 +18,6 @@ pub struct Hit {
     pub stale: Option<i64>,
     /// What to check before the first row, if there is something.
     pub guard: Option<Box<Guard>>,
-    /// Other statements may run between the start and the end of its reading.
-    pub stays_open: bool,
-    /// The template that serves the statement, if there was one before.
-    pub template: Option<Rc<Template>>,
-    /// The statement's form.
-    pub form: FormId,
-    /// The facts of the statement's plan.
-    pub facts: FactsHash,
-    /// The definitions that were current when the statement was planned.
-    pub versions: Versions,
+    /// The tables and indexes that are held open until it has been read.
+    pub open: Vec<pg_sys::Oid>,
 }

@@ -12,7 +12,6 @@ use super::bound_portal_guard::Guard;
 use super::rendition::Draft;
 use super::row_messages::RowMessages;
 use super::rows::Rows;
-use super::template::Template;
 use crate::arrow::column::Column;
 use crate::error::is_about_memory;
 use crate::pg::error_passing::unless;
@@ -30,8 +29,6 @@ pub struct Hold {
     direct: Option<Box<RowMessages>>,
     /// The rendition that an export is making.
     exported: Option<Draft>,
-    /// What the serving plan points into.
-    template: Option<Rc<Template>>,
 }
 
 impl Hold {
@@ -41,40 +38,8 @@ impl Hold {
     /// # Safety
     /// `columns` must be those of the entry.
     pub unsafe fn new(query: QueryDesc<'_>, pin: Pin, columns: Rc<[Column]>) -> Option<*mut Self> {
-        let registered = match child_context(query) {
-            Some(context) => Self::register_in(context, pin),
-            None => Err(pin),
-        };
-        // SAFETY: the caller's promise.
-        unsafe { Self::ready(registered, columns) }
-    }
-
-    /// Makes a hold ready to be read, if there was memory for it.
-    ///
-    /// # Safety
-    /// As `new`.
-    unsafe fn ready(registered: Result<*mut Self, Pin>, columns: Rc<[Column]>) -> Option<*mut Self> {
-        let store = shmem::store()?;
-        let hold = match registered {
-            Ok(hold) => hold,
-            Err(pin) => {
-                store.unpin(pin);
-                return None;
-            }
-        };
-        // SAFETY: made just now; nobody else knows it. The hold keeps the entry pinned as long as it has the rows, whose columns the caller
-        // vouches for.
-        unsafe {
-            let held = &mut *hold;
-            match Rows::new(columns, store.view(held.pin.as_ref()?).chunks()) {
-                Ok(rows) => held.rows = Some(rows),
-                Err(_) => {
-                    held.release();
-                    return None;
-                }
-            }
-        }
-        Some(hold)
+        // SAFETY: the caller's promise; a context that was made just now.
+        unsafe { Self::of(child_context(query), pin, columns) }
     }
 
     /// As `new`, for as long as a memory context lives.
@@ -82,16 +47,25 @@ impl Hold {
     /// # Safety
     /// `columns` must be those of the entry, and the context a live one.
     pub unsafe fn in_context(context: pg_sys::MemoryContext, pin: Pin, columns: Rc<[Column]>) -> Option<*mut Self> {
-        let registered = Self::register_in(context, pin);
         // SAFETY: the caller's promise.
-        unsafe { Self::ready(registered, columns) }
+        unsafe { Self::of(Some(context), pin, columns) }
     }
 
-    /// Hands a pin over to a memory context. Gives it back when there is no memory.
-    fn register_in(context: pg_sys::MemoryContext, pin: Pin) -> Result<*mut Self, Pin> {
-        // SAFETY: a context of a query that is there. The callback is part of the struct, so it lives as long as it is registered.
+    /// As `in_context`, if there was memory for the context.
+    ///
+    /// # Safety
+    /// As `in_context`.
+    unsafe fn of(context: Option<pg_sys::MemoryContext>, pin: Pin, columns: Rc<[Column]>) -> Option<*mut Self> {
+        let store = shmem::store()?;
+        // SAFETY: a live context, by the caller's promise. The hold keeps the entry pinned as long as it has the rows, whose columns the
+        // caller vouches for. The callback is part of the struct, so it lives as long as it is registered.
         unsafe {
-            let Some(hold) = room_for::<Self>(context) else { return Err(pin) };
+            let place = context.and_then(|context| room_for::<Self>(context));
+            let rows = Rows::new(columns, store.view(&pin).chunks());
+            let (Some(context), Some(hold), Ok(rows)) = (context, place, rows) else {
+                store.unpin(pin);
+                return None;
+            };
             hold.write(Self {
                 callback: pg_sys::MemoryContextCallback {
                     func: Some(context_gone),
@@ -99,14 +73,13 @@ impl Hold {
                     next: std::ptr::null_mut(),
                 },
                 pin: Some(pin),
-                rows: None,
+                rows: Some(rows),
                 guard: None,
                 direct: None,
                 exported: None,
-                template: None,
             });
             server::MemoryContextRegisterResetCallback(context, &raw mut (*hold).callback);
-            Ok(hold)
+            Some(hold)
         }
     }
 
@@ -152,11 +125,6 @@ impl Hold {
         self.guard.take()
     }
 
-    /// Keeps a template for as long as the memory context lives.
-    pub fn keep(&mut self, template: Rc<Template>) {
-        self.template = Some(template);
-    }
-
     /// Lets the entry go. May be called again, without effect.
     pub fn release(&mut self) {
         // Gives up a rendition that is being made, while the entry is pinned.
@@ -191,9 +159,5 @@ fn child_context(query: QueryDesc<'_>) -> Option<pg_sys::MemoryContext> {
 /// The memory context goes away. This runs in the middle of error recovery: it touches atomics, frees Rust memory, and does nothing else.
 unsafe extern "C-unwind" fn context_gone(hold: *mut c_void) {
     // SAFETY: registered with the address of the hold, which the context still contains.
-    unsafe {
-        let hold = &mut *hold.cast::<Hold>();
-        hold.release();
-        hold.template = None;
-    };
+    unsafe { (*hold.cast::<Hold>()).release() };
 }

@@ -22,9 +22,8 @@
 //! | `row_slot` | Where are the values of an executor's slot? |
 //! | `scan` | What does the executor call? |
 //! | `serving_plan` | How is the plan of a hit made? |
-//! | `scan_plan`, `open_relations`, `column_names` | Of what parts are such plans made? |
-//! | `template` | How is a query served without being planned? |
-//! | `placeholder_scan` | What does a plan that stands for an answer consist of? |
+//! | `scan_plan`, `column_names` | Of what parts is it made? |
+//! | `placeholder_plan` | What does a plan that stands for an answer consist of? |
 //! | `part_tap` | Where are the rows of a part that is to be stored? |
 //! | `explain` | What does EXPLAIN show of a hit? |
 //! | `direct_rows` | How do rows go from the stored columns to the client? |
@@ -47,11 +46,10 @@ mod enum_labels;
 mod explain;
 mod hit;
 mod hold;
-mod open_relations;
 mod output_functions;
 mod output_settings;
 mod part_tap;
-mod placeholder_scan;
+mod placeholder_plan;
 mod rendition;
 mod rerun;
 mod row_messages;
@@ -61,22 +59,21 @@ mod scan;
 mod scan_plan;
 mod serving_plan;
 mod started_under;
-mod template;
 
 pub use bound_portal_guard::Guard;
 pub use client_rows::ClientRows;
 pub use hit::Hit;
 pub use hold::Hold;
 pub use part_tap::{tap, tap_has_ended, tapped};
+pub use placeholder_plan::placeholder;
 pub use row_slot::slot_values;
 pub use rows::Rows;
 pub use scan::served;
 pub use serving_plan::swap_plan;
 pub use started_under::StartedUnder;
-pub use template::Template;
 
 /// Makes our scans known to the server. Called once, in the postmaster.
 pub fn register() {
     scan::register();
-    placeholder_scan::register();
+    placeholder_plan::register();
 }

@@ -1,9 +1,8 @@
 //! The way back from a hit: when a guarded scan finds that its answer does not hold any more, or may not while the portal is suspended, it
 //! runs the real plan in its own place.
 //!
-//! Much of what the server does is done when a plan is started: permissions are checked, partitions are left out, functions and types are
-//! found, tables are opened. So the real plan is started together with the scan (`start`), unless a start at the first row does the same
-//! (`start_late`). State of one scan of this backend.
+//! Much of what the server does is done when a plan is started: rights to functions are checked, partitions are left out, functions and types
+//! are found. The real plan is started when it is needed. State of one scan of this backend.
 
 use std::ffi::c_int;
 
@@ -18,9 +17,9 @@ use crate::report::{decision_log, tally};
 use crate::session::{self, Status};
 use crate::shmem;
 
-/// Asks the guard of a hit, once. Counts the hit if the answer holds; if not, lets the entry go: the real plan has to run. Returns the
-/// role that it is started as, if it was not before: the one that had started the statement.
-pub fn needed(hold: &mut Hold) -> Option<pg_sys::Oid> {
+/// Asks the guard of a hit, once. Counts the hit if the answer holds; if not, lets the entry go: the real plan has to run. Returns that plan,
+/// and the role that it is started as: the one that had started the statement.
+pub fn needed(hold: &mut Hold) -> Option<(*mut pg_sys::PlannedStmt, pg_sys::Oid)> {
     let (guard, store) = (hold.take_guard()?, shmem::store()?);
     let pin = hold.pin()?;
     if guard.holds(&store, pin) {
@@ -37,10 +36,19 @@ pub fn needed(hold: &mut Hold) -> Option<pg_sys::Oid> {
     let status = Status::Bypass(Reason::SettingsInCursor);
     session::set_status_of(guard.started.statement, status);
     decision_log::note(status, plan);
-    Some(guard.started.role)
+    Some((guard.plan, guard.started.role))
 }
 
-/// Starts the real plan under the snapshot and with the parameters of the scan, which is being started with these flags.
+/// Starts the real plan under the snapshot and with the parameters of the scan, when its first row is asked for. `flags` are those of the scan.
+///
+/// The same as when the scan was started are the snapshot, which the portal has registered; the parameters; and the tables and indexes of a
+/// cursor, which the scan holds open. What may have changed:
+///
+/// * Rights. Those to tables were checked when the scan was started, since its plan has the range table of the real one; they are not
+///   checked again. Those to functions are checked for the same role as they would have been then: a right that it has lost in between
+///   raises the error that a new statement would get. Starting the plan as a role that has all rights would spare that error, and is not
+///   done: nothing that belongs to the cache runs with rights that its user lacks.
+/// * Settings and definitions. They are those of the moment at which the first row is computed.
 ///
 /// # Safety
 /// `state` must be the executor state of the scan, the plan a valid one for the same query. What the plan raises jumps over this frame: no
@@ -49,9 +57,20 @@ pub unsafe fn start(
     state: *const pg_sys::EState,
     plan: *mut pg_sys::PlannedStmt,
     flags: c_int,
+    role: pg_sys::Oid,
 ) -> *mut pg_sys::QueryDesc {
-    // SAFETY: state and plan are those of the scan. Other libraries see this execution start already, so they are not told again.
+    // SAFETY: the caller vouches for state and plan, and that errors may jump. The copy of the plan, in the query's memory, lives as long as
+    // what is started. Setting the role changes two variables, and cannot raise; an abort of the transaction sets them back as well. Other
+    // libraries have seen this execution start already, so they are not told again.
     unsafe {
+        let (mut user, mut restrictions) = (pg_sys::InvalidOid, 0);
+        server::GetUserIdAndSecContext(&raw mut user, &raw mut restrictions);
+        let plan = edge(|| {
+            let caller = pg_sys::MemoryContextSwitchTo((*state).es_query_cxt);
+            let plan = compat::unchecked_plan(plan);
+            pg_sys::MemoryContextSwitchTo(caller);
+            plan
+        });
         let query_desc = direct!(pg_sys::CreateQueryDesc(
             plan,
             (*state).es_sourceText,
@@ -62,58 +81,17 @@ pub unsafe fn start(
             std::ptr::null_mut(),
             0,
         ));
-        compat::start_unshown(query_desc, flags);
-        query_desc
-    }
-}
-
-/// Starts the real plan, as `start` would have done when the scan was started.
-///
-/// What is the same by then: the snapshot, which the portal has registered; the parameters; the tables and indexes, which the scan holds
-/// open, so that nobody has changed them; the server's own functions, which it knows without its catalogs. What may have changed:
-///
-/// * Rights. Those to tables were checked when the scan was started, since its plan has the range table of the real one; they are not
-///   checked again. Those to functions are checked for the same role as they would have been then: a right that it has lost in between
-///   raises the error that a new statement would get. Starting the plan as a role that has all rights would spare that error, and is not
-///   done: nothing that belongs to the cache runs with rights that its user lacks.
-/// * Settings. Starting a plan computes no value, unless it leaves out partitions, and such a plan is started beside its scan. So settings
-///   decide at most how much memory a node will take.
-///
-/// No code of users runs during a start of such a plan: it has no domains with constraints, no partitions to leave out, and no nodes of
-/// other libraries.
-///
-/// # Safety
-/// As `start`. To be called while a row of the scan is asked for.
-pub unsafe fn start_late(
-    state: *const pg_sys::EState,
-    plan: *mut pg_sys::PlannedStmt,
-    flags: c_int,
-    role: pg_sys::Oid,
-) -> *mut pg_sys::QueryDesc {
-    let mut started: *mut pg_sys::QueryDesc = std::ptr::null_mut();
-    let place = &raw mut started;
-    // SAFETY: the caller vouches for state and plan, and that errors may jump. The copy of the plan, in the query's memory, lives as long as
-    // what is started. Setting the role changes two variables, and cannot raise; an abort of the transaction sets them back as well.
-    unsafe {
-        let (mut user, mut restrictions) = (pg_sys::InvalidOid, 0);
-        server::GetUserIdAndSecContext(&raw mut user, &raw mut restrictions);
-        let plan = edge(|| {
-            let caller = pg_sys::MemoryContextSwitchTo((*state).es_query_cxt);
-            let plan = compat::unchecked_plan(plan);
-            pg_sys::MemoryContextSwitchTo(caller);
-            plan
-        });
         let restricted =
             restrictions | (pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION) as c_int;
         with_cleanup(
             || {
                 server::SetUserIdAndSecContext(role, restricted);
-                place.write(start(state, plan, flags));
+                compat::start_unshown(query_desc, flags);
             },
             || server::SetUserIdAndSecContext(user, restrictions),
         );
+        query_desc
     }
-    started
 }
 
 /// The next row in this direction of a plan that `start` has started, without its junk columns; null at the end. Raises as `start` does.

@@ -9,7 +9,6 @@ use pgrx::pg_sys;
 use super::direct_rows::{self, Run};
 use super::explain;
 use super::hold::Hold;
-use super::open_relations::OpenRelations;
 use super::rendition::{self, Draft};
 use super::rerun;
 use super::row_slot::{copy_row, slot_values};
@@ -26,19 +25,8 @@ use crate::pg::query_desc::QueryDesc;
 pub struct CachedScan {
     custom: pg_sys::CustomScan,
     hold: *mut Hold,
-    open: OpenRelations,
-    real: RealPlan,
-}
-
-/// When the real plan of a scan is started. It lives as long as its portal.
-#[derive(Clone, Copy)]
-pub enum RealPlan {
-    /// Not at all: the entry is right whatever happens.
-    Never,
-    /// Together with the scan.
-    Beside(*mut pg_sys::PlannedStmt),
-    /// When the first row is asked for and the guard does not hold.
-    WhenNeeded(*mut pg_sys::PlannedStmt),
+    /// The tables and indexes (OIDs) that are held open.
+    open: *mut pg_sys::List,
 }
 
 /// The executor node.
@@ -47,10 +35,8 @@ struct CachedScanState {
     custom: pg_sys::CustomScanState,
     /// The pinned entry. Lives as long as the query's descriptor.
     hold: *mut Hold,
-    /// The real plan, if it was started; else null.
+    /// The real plan, if it runs in the place of the entry; else null.
     real: *mut pg_sys::QueryDesc,
-    /// It runs in the place of the entry.
-    reruns: bool,
     /// The tables and indexes that are held open.
     open: *mut pg_sys::List,
     /// The executor's run that is under way.
@@ -72,19 +58,14 @@ pub fn register() {
 }
 
 impl CachedScan {
-    /// A node like `custom` that reads a held entry, holds `open` open, and starts `real` as that says. In the current memory context. The
-    /// hold and the real plan must outlive it. `None` when there is no memory.
-    pub fn make(
-        custom: pg_sys::CustomScan,
-        hold: *mut Hold,
-        open: OpenRelations,
-        real: RealPlan,
-    ) -> Option<*mut pg_sys::Plan> {
+    /// A node like `custom` that reads a held entry, and holds the relations of `open` open. In the current memory context. The hold must
+    /// outlive it. `None` when there is no memory.
+    pub fn make(custom: pg_sys::CustomScan, hold: *mut Hold, open: *mut pg_sys::List) -> Option<*mut pg_sys::Plan> {
         let custom = pg_sys::CustomScan { methods: KIND.methods(), ..custom };
         // SAFETY: a live context, and room for what is written.
         unsafe {
             let scan = room_for::<Self>(pg_sys::CurrentMemoryContext)?;
-            scan.write(Self { custom, hold, open, real });
+            scan.write(Self { custom, hold, open });
             Some(scan.cast())
         }
     }
@@ -101,25 +82,16 @@ unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut 
     }
 }
 
-/// Holds open what the real plan would hold open, so that the server refuses what it would refuse, for example TRUNCATE or ALTER TABLE in this session
-/// between two fetches, and other sessions wait for what they would wait for. Or starts that plan. Errors of either jump over this frame.
-unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, flags: i32) {
-    // SAFETY: the node was made by `create_state` from a CachedScan; planning has locked the tables, and indexes are locked as any scan
-    // locks them. The references are given back by `end`, or by the resource owner of the portal.
+/// Holds open the tables and indexes that the real plan would hold open, so that the server refuses what it would refuse, for example TRUNCATE or ALTER
+/// TABLE in this session between two fetches. Errors jump over this frame.
+unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, _estate: *mut pg_sys::EState, _flags: i32) {
+    // SAFETY: the node was made by `create_state` from a CachedScan; relations are locked as any scan locks them. The references are
+    // given back by `end`, or by the resource owner of the portal.
     unsafe {
         let scan = node.cast::<CachedScanState>();
-        let plan = (*node).ss.ps.plan.cast::<CachedScan>();
-        let OpenRelations { tables, indexes, .. } = (*plan).open;
-        for (relations, lock) in [(tables, pg_sys::NoLock), (indexes, pg_sys::AccessShareLock)] {
-            for relation in oids(relations) {
-                let open = direct!(pg_sys::relation_open(relation, lock as _));
-                (*scan).open = direct!(pg_sys::lappend((*scan).open, open.cast()));
-            }
-        }
-        if let RealPlan::Beside(real) = (*plan).real
-            && flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0
-        {
-            (*scan).real = rerun::start(estate, real, order_of(flags));
+        for relation in oids((*(*node).ss.ps.plan.cast::<CachedScan>()).open) {
+            let open = direct!(pg_sys::relation_open(relation, pg_sys::AccessShareLock as _));
+            (*scan).open = direct!(pg_sys::lappend((*scan).open, open.cast()));
         }
     }
 }
@@ -146,17 +118,13 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
             edge(|| pg_sys::ExecClearTuple(slot));
             return slot;
         }
-        if !(*scan).reruns
-            && (*(*scan).hold).guard().is_some()
-            && let Some(role) = edge(|| rerun::needed(&mut *(*scan).hold))
+        if (*(*scan).hold).guard().is_some()
+            && let Some((plan, role)) = edge(|| rerun::needed(&mut *(*scan).hold))
         {
-            if let RealPlan::WhenNeeded(real) = (*(*node).ss.ps.plan.cast::<CachedScan>()).real {
-                let estate = (*node).ss.ps.state;
-                (*scan).real = rerun::start_late(estate, real, order_of((*estate).es_top_eflags), role);
-            }
-            (*scan).reruns = true;
+            let estate = (*node).ss.ps.state;
+            (*scan).real = rerun::start(estate, plan, order_of((*estate).es_top_eflags), role);
         }
-        if (*scan).reruns {
+        if !(*scan).real.is_null() {
             let row = rerun::next((*scan).real, (*(*node).ss.ps.state).es_direction);
             edge(|| {
                 pg_sys::ExecClearTuple(slot);
@@ -297,7 +265,7 @@ unsafe extern "C-unwind" fn rescan(node: *mut pg_sys::CustomScanState) {
                 rows.rewind();
             }
         });
-        if (*scan).reruns {
+        if !(*scan).real.is_null() {
             rerun::rewind((*scan).real);
         }
     }

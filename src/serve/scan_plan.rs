@@ -1,13 +1,70 @@
-//! Plans whose whole tree is one Custom Scan, made from a real plan: what templates and serving plans have in common.
+//! Plans whose whole tree is one Custom Scan, made from a real plan, or from a placeholder.
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::column_names;
 use crate::arrow::column::Column;
 use crate::pg::compat;
 use crate::pg::memory_context::room_for;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, children};
+use crate::pg::tree_making::list_of;
+
+/// The nodes of a column of a scan. They are allocated together: a hit makes them anew.
+#[repr(C)]
+struct ColumnNodes {
+    /// What the scan reads: an expression of the column's type without a value, `VALUE`, unless it is shown to somebody.
+    stored: pg_sys::TargetEntry,
+    value: pg_sys::CoerceToDomainValue,
+    /// What the scan puts out.
+    output: pg_sys::TargetEntry,
+    var: pg_sys::Var,
+}
+
+impl ColumnNodes {
+    /// Writes the nodes of a column, from 1 on, that a target of a plan is.
+    ///
+    /// # Safety
+    /// There must be room for them at `this`, where they must stay.
+    unsafe fn write(this: *mut Self, number: i16, target: Tree<'_, pg_sys::TargetEntry>, column: &Column) {
+        let (kind, typmod) = (column.type_oid, column.typmod);
+        // SAFETY: the caller's promise; an expression of the plan.
+        unsafe {
+            let collation = server::exprCollation(target.expr.cast());
+            let entry = |expr| pg_sys::TargetEntry {
+                xpr: pg_sys::Expr { type_: NodeTag::T_TargetEntry },
+                expr,
+                resno: number,
+                ..Default::default()
+            };
+            this.write(Self {
+                stored: entry((&raw mut (*this).value).cast()),
+                value: pg_sys::CoerceToDomainValue {
+                    xpr: pg_sys::Expr { type_: NodeTag::T_CoerceToDomainValue },
+                    typeId: kind,
+                    typeMod: typmod,
+                    collation,
+                    location: -1,
+                },
+                output: pg_sys::TargetEntry {
+                    resname: target.resname,
+                    resorigtbl: target.resorigtbl,
+                    resorigcol: target.resorigcol,
+                    ..entry((&raw mut (*this).var).cast())
+                },
+                var: pg_sys::Var {
+                    xpr: pg_sys::Expr { type_: NodeTag::T_Var },
+                    varno: pg_sys::INDEX_VAR as _,
+                    varattno: number,
+                    vartype: kind,
+                    vartypmod: typmod,
+                    varcollid: collation,
+                    location: -1,
+                    ..Default::default()
+                },
+            });
+        }
+    }
+}
 
 /// A scan with the columns of a real plan, in the current memory context. `columns` are the plan's, without the junk ones.
 pub fn scan_like(real: Tree<'_, pg_sys::PlannedStmt>, columns: &[Column]) -> pg_sys::CustomScan {
@@ -15,21 +72,15 @@ pub fn scan_like(real: Tree<'_, pg_sys::PlannedStmt>, columns: &[Column]) -> pg_
     scan.scan.plan.type_ = NodeTag::T_CustomScan;
     let Some(tree) = child!(real.planTree) else { return scan };
     let wanted = children!(tree.targetlist as TargetEntry).filter(|target| !target.resjunk);
-    for (target, column) in wanted.zip(columns) {
-        // SAFETY: an expression of the plan; the lists were made here, as all nodes of the server are, in the current memory context.
-        unsafe {
-            let number = pg_sys::list_length(scan.custom_scan_tlist) as i16 + 1;
-            let collation = server::exprCollation(target.expr.cast());
-            let value = column_names::some_value(column.type_oid, column.typmod, collation);
-            let stored = kept!(pg_sys::makeTargetEntry(value, number, std::ptr::null_mut(), false));
-            scan.custom_scan_tlist = kept!(pg_sys::lappend(scan.custom_scan_tlist, stored.cast()));
-            let var =
-                kept!(pg_sys::makeVar(pg_sys::INDEX_VAR as _, number, column.type_oid, column.typmod, collation, 0));
-            let output = kept!(pg_sys::makeTargetEntry(var.cast(), number, target.resname, false));
-            (*output).resorigtbl = target.resorigtbl;
-            (*output).resorigcol = target.resorigcol;
-            scan.scan.plan.targetlist = kept!(pg_sys::lappend(scan.scan.plan.targetlist, output.cast()));
+    // SAFETY: room for the nodes of each column, which stay where they are.
+    unsafe {
+        let nodes: *mut ColumnNodes = kept!(pg_sys::palloc(columns.len().max(1) * size_of::<ColumnNodes>())).cast();
+        for (place, (target, column)) in wanted.zip(columns).enumerate() {
+            ColumnNodes::write(nodes.add(place), place as i16 + 1, target, column);
         }
+        let places = || (0..columns.len()).map(|place| nodes.add(place));
+        scan.custom_scan_tlist = list_of(places().map(|nodes| &raw mut (*nodes).stored));
+        scan.scan.plan.targetlist = list_of(places().map(|nodes| &raw mut (*nodes).output));
     }
     scan
 }

@@ -9,57 +9,37 @@ use pgrx::pg_sys;
 use super::column_names;
 use super::hit::Hit;
 use super::hold::Hold;
-use super::open_relations::OpenRelations;
-use super::scan::{CachedScan, RealPlan};
+use super::scan::CachedScan;
 use super::scan_plan::{plan_with, scan_like, take_estimates};
-use super::template::Template;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
+use crate::pg::tree_making::list_of_oids;
 use crate::{session, shmem};
 
 /// Puts the serving plan of a hit in the place of the query's own, before the executor sees it. Returns the pin, which the query then
 /// holds; `None`, and the query is left as it is, if there is no memory for that.
 pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
-    let Hit { pin, columns, guard, stays_open, template, .. } = hit;
+    let Hit { pin, columns, guard, open, .. } = hit;
     debug_assert!(query.estate().is_none(), "the query was started");
     let store = shmem::store()?;
     let shape = Rc::clone(&columns);
     // SAFETY: a hit has the columns of its entry. The hold was made just now, and lives as long as the query's descriptor.
     let hold: &'q mut Hold = unsafe { &mut *Hold::new(query, pin, columns)? };
-    let (is_guarded, waits) = (guard.is_some(), guard.as_ref().is_some_and(|guard| guard.may_start_late));
     if let Some(guard) = guard {
         hold.set_guard(guard);
     }
     let rows = store.view(hold.pin()?).rows();
     let real = query.plan();
-    // SAFETY: a chunk of the hold's context. The plan is put beside the hold, which lives as long and keeps the template; the real plan
-    // lives as long as its portal.
+    // SAFETY: a chunk of the hold's context. The plan is put beside the hold, which lives as long; the real plan lives as long as its portal.
     unsafe {
         let context = pg_sys::GetMemoryChunkContext(std::ptr::from_mut(hold).cast());
         let caller = pg_sys::MemoryContextSwitchTo(context);
-        let mut open = if stays_open { what_to_open(real, template.as_deref()) } else { OpenRelations::NONE };
-        // Nothing is known to be held open if the portal does not stay open.
-        let waits = waits && open.may_start_late;
-        let real_plan = match (is_guarded, open.prunes_at_start) {
-            (true, _) if waits => RealPlan::WhenNeeded(real.as_ptr()),
-            (true, _) | (_, true) => RealPlan::Beside(real.as_ptr()),
-            (false, false) => RealPlan::Never,
-        };
-        if matches!(real_plan, RealPlan::Beside(_)) {
-            open = OpenRelations::NONE;
-        }
-        let mut scan = match template {
-            Some(template) => {
-                let scan = template.scan();
-                hold.keep(template);
-                scan
-            }
-            None => scan_like(real, &shape),
-        };
+        let open = list_of_oids(open);
+        let mut scan = scan_like(real, &shape);
         take_estimates(&mut scan.scan.plan, real);
         scan.scan.plan.plan_rows = rows as f64;
         let range_table = session::explaining().then(|| name_columns(&mut scan, real));
-        let plan = CachedScan::make(scan, hold, open, real_plan).and_then(|scan| plan_with(real, scan));
+        let plan = CachedScan::make(scan, hold, open).and_then(|scan| plan_with(real, scan));
         pg_sys::MemoryContextSwitchTo(caller);
         let Some(plan) = plan else {
             hold.release();
@@ -71,11 +51,6 @@ pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
         query.set_plan(plan);
     }
     hold.pin()
-}
-
-/// What the real plan would hold open.
-fn what_to_open(real: Tree<'_, pg_sys::PlannedStmt>, template: Option<&Template>) -> OpenRelations {
-    template.map_or_else(|| OpenRelations::of(real), Template::open_relations)
 }
 
 /// Has EXPLAIN show the columns of a scan by their names. Returns a range table with an entry that has the names. In the current memory

@@ -79,15 +79,27 @@ impl Comparison {
         let Some(store) = shmem::store() else { return };
         let Some(stored) = sample.digest_of_stored(&store, hold) else { return hold.release() };
         store.counters().add(store.stripe(), Counter::VerifyChecks, 1);
-        if let (true, Some(pin)) = (stored != executed, hold.pin()) {
-            store.counters().add(store.stripe(), Counter::VerifyMismatches, 1);
-            store.retire(pin);
-        }
+        drop_different(&store, hold, sample.query_id, (stored, executed));
         hold.release();
-        if stored != executed {
-            error::warn_of_difference(sample.query_id, stored.rows(), executed.rows());
-        }
     }
+}
+
+/// Drops a held entry if its rows and those that were executed are not the same, and tells that.
+pub(super) fn drop_different(
+    store: &SharedStore,
+    hold: &mut Hold,
+    query_id: i64,
+    (stored, executed): (Digest, Digest),
+) {
+    if stored == executed {
+        return;
+    }
+    store.counters().add(store.stripe(), Counter::VerifyMismatches, 1);
+    if let Some(pin) = hold.pin() {
+        store.retire(pin);
+    }
+    hold.release();
+    error::warn_of_difference(query_id, stored.rows(), executed.rows());
 }
 
 impl Sample {

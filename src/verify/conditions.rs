@@ -29,13 +29,15 @@ impl Conditions {
     }
 }
 
-/// The conditions of a comparison, if a hit is drawn to be executed as well: by chance, at the rate that is set.
+/// The conditions of a comparison, if a hit is drawn to be executed as well.
 pub fn draw(traits: &QueryTraits, started: &StartedUnder) -> Option<Conditions> {
+    is_drawn().then(|| Conditions { repeatable: traits.repeatable, started: started.clone() })
+}
+
+/// Draws by chance, at the rate that is set.
+#[inline]
+pub(super) fn is_drawn() -> bool {
     let rate = settings::verify_sample_rate();
-    if rate <= 0.0 {
-        return None;
-    }
     // SAFETY: the backend's own generator, which random() does not use; it gives numbers from 0 to below 1.
-    let drawn = unsafe { kept!(pg_sys::pg_prng_double(&raw mut pg_sys::pg_global_prng_state)) };
-    (drawn < rate).then(|| Conditions { repeatable: traits.repeatable, started: started.clone() })
+    rate > 0.0 && unsafe { kept!(pg_sys::pg_prng_double(&raw mut pg_sys::pg_global_prng_state)) } < rate
 }

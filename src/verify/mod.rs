@@ -13,12 +13,16 @@
 //! * scrollable cursors, whose rows may be read in any order: they are served from the cache;
 //! * EXPLAIN, which shows what a hit does.
 //!
+//! At the same rate an answer that has just been stored is read back, and compared with the rows that it was made of.
+//! That counts neither as a sample nor as a check, but a difference does.
+//!
 //! A hit of `arrow_cache.query()` is checked in the same way: the rows of the execution are encoded and streamed to the client.
 //!
 //! | file | question |
 //! |---|---|
 //! | `conditions` | Is this hit executed as well, and may its rows still be compared? |
 //! | `comparison` | The stored answer and the rows that were executed: are they the same? |
+//! | `read_back` | An answer that was just stored and the rows that it was made of: are they the same? |
 //! | `row_digest` | How are rows digested? |
 //!
 //! A comparison belongs to one execution in one backend; nothing here is shared or locked. `capture` and `export` feed it. The entry stays
@@ -27,7 +31,9 @@
 
 mod comparison;
 mod conditions;
+mod read_back;
 mod row_digest;
 
 pub use comparison::{Comparison, Sample, sample};
 pub use conditions::{Conditions, draw};
+pub use read_back::ReadBack;

@@ -6,8 +6,8 @@
 Each suite runs on fresh private servers that differ in the library only:
 
     plain    without it
-    fills    every result that may be stored is stored, however quick it was, and the client is answered from the stored
-             entry (debug_serve_fills): what is captured, encoded and decoded is what the plan returned
+    fills    every result that may be stored is stored, however quick it was, and read back (verify_sample_rate = 1): what is
+             captured, encoded and decoded is what the plan returned, or a WARNING is part of the output
     hits     every result is stored as well, and queries that are asked again are answered as in production, so that
              EXPLAIN may show our node; then the plan is not compared
     parts    as hits, and every aggregate over a table with partitions or children that can be combined of stored parts is
@@ -45,7 +45,7 @@ PLAIN_CONF = {"max_prepared_transactions": "2", "shared_buffers": "'256MB'"}
 HITS_CONF = {**PLAIN_CONF, "pg_arrow_cache.min_execution_time": "0", "pg_arrow_cache.memory": "'1GB'",
              "pg_arrow_cache.max_entries": "100000"}
 PARTS_CONF = {**HITS_CONF, "pg_arrow_cache.debug_force_fragments": "on"}
-FILLS_CONF = {**HITS_CONF, "pg_arrow_cache.debug_serve_fills": "on"}
+FILLS_CONF = {**HITS_CONF, "pg_arrow_cache.verify_sample_rate": "1"}
 
 
 class Check:

@@ -51,7 +51,6 @@ plans_are("$query $query SELECT b AS c FROM t WHERE a = 1; SELECT b FROM t WHERE
 	[ 0, 1, 0, 0, 0 ], 'other names of columns, other expressions and other texts: no');
 plans_are("$query SET pg_arrow_cache.verify_sample_rate = 1; $query $query RESET pg_arrow_cache.verify_sample_rate; $query",
 	[ 0, 0, 0, 1 ], 'not while hits are verified');
-plans_are("$query SET pg_arrow_cache.debug_serve_fills = on; $query $query", [ 0, 0, 0 ], 'not while each execution fills anew');
 plans_are("$query $query SET pg_arrow_cache.enabled = off; $query RESET pg_arrow_cache.enabled; $query", [ 0, 1, 0, 1 ],
 	'not while switched off');
 plans_are("$query $query /*+ no_arrow_cache */ $query /*+ arrow_cache(ttl=0) */ $query $query", [ 0, 1, 0, 1, 1 ], 'hints');

@@ -162,7 +162,7 @@ fn ask(store: &Store<'_, &Host, &Host>, trace: &Trace, question: &Question) -> R
         text: &[b'q'; 100],
         dependencies: &dependencies,
         descriptor: &[b'd'; 50],
-        facts: Hash128::NONE,
+        needs_plan: false,
         plan_cost: 0.0,
         rows: 1,
         columns: 1,

@@ -125,7 +125,7 @@ fn put_under(store: &Process, key: CacheKey, byte: u8) -> Pin {
         text: &[byte],
         dependencies: &[],
         descriptor: &[],
-        facts: Hash128::NONE,
+        needs_plan: false,
         plan_cost: 0.0,
         rows: u64::from(byte),
         columns: 1,

@@ -113,8 +113,7 @@ pub(crate) struct Entry {
     pub(crate) created_at: AtomicI64,
     pub(crate) database: AtomicU32,
     pub(crate) role: AtomicU32,
-    facts_hi: AtomicU64,
-    facts_lo: AtomicU64,
+    needs_plan: AtomicU32,
     kind: AtomicU32,
     catalogs_low: AtomicU32,
 }
@@ -171,14 +170,13 @@ impl Entry {
         self.key_lo.store(key.0.lo, Release);
     }
 
-    pub(crate) fn facts(&self) -> Hash128 {
-        Hash128 { hi: self.facts_hi.load(Relaxed), lo: self.facts_lo.load(Relaxed) }
+    pub(crate) fn needs_plan(&self) -> bool {
+        self.needs_plan.load(Relaxed) != 0
     }
 
     /// While filling.
-    pub(crate) fn set_facts(&self, facts: Hash128) {
-        self.facts_hi.store(facts.hi, Relaxed);
-        self.facts_lo.store(facts.lo, Relaxed);
+    pub(crate) fn set_needs_plan(&self, needs_plan: bool) {
+        self.needs_plan.store(u32::from(needs_plan), Relaxed);
     }
 
     pub(crate) fn kind(&self) -> EntryKind {

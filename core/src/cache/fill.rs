@@ -12,7 +12,6 @@ use crate::cache::payload::{CHUNK_OVERHEAD, COST, HeadShape, chunk_header, data_
 use crate::cache::published::Pin;
 use crate::cache::store::Store;
 use crate::cache::worth::{Uses, Worth};
-use crate::hash::Hash128;
 use std::fmt;
 
 /// Most evictions for one record: other processes may take each record as soon as it is free.
@@ -89,9 +88,9 @@ pub struct NewEntry<'a> {
     pub dependencies: &'a [Dependency],
     /// Column description, opaque to the store.
     pub descriptor: &'a [u8],
-    /// Hash of the facts of the plan that computed it, opaque to the store; [`Hash128::NONE`] if nobody may rely on them.
-    pub facts: Hash128,
-    /// What that plan was estimated to cost, opaque to the store.
+    /// Only a plan of its statement tells whether it may be given. Opaque to the store.
+    pub needs_plan: bool,
+    /// What the plan that computed it was estimated to cost, opaque to the store.
     pub plan_cost: f64,
     /// Rows of the result.
     pub rows: u64,
@@ -284,7 +283,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         entry.role.store(new.role, Relaxed);
         entry.columns.store(new.columns, Relaxed);
         entry.set_kind(new.kind.of_entry());
-        entry.set_facts(new.facts);
+        entry.set_needs_plan(new.needs_plan);
         entry.set_result(new.rows, new.execution_micros);
         entry.created_at.store(new.created_at, Relaxed);
         entry.expires_at.store(new.expires_at, Relaxed);

@@ -5,7 +5,6 @@ use crate::cache::entry::{Dependency, Entry, EntryId, EntryKind};
 use crate::cache::memory::{Arena, ArenaPtr};
 use crate::cache::payload::{COST, Chunks, HeadShape};
 use crate::cache::rendition::Heads;
-use crate::hash::Hash128;
 
 /// How much later an entry must be known to be good for the time to be written again, in microseconds.
 const RENEWAL: i64 = 100_000;
@@ -74,10 +73,10 @@ impl<'a> EntryView<'a> {
             .filter(move |relation| *relation != 0 && std::mem::replace(&mut last, *relation) != *relation)
     }
 
-    /// Hash of the facts of the plan that computed the result, as the caller gave it when it was published.
+    /// Returns true if only a plan of its statement tells whether the result may be given, as the caller said when it was published.
     #[must_use]
-    pub fn facts(&self) -> Hash128 {
-        self.entry.facts()
+    pub fn needs_plan(&self) -> bool {
+        self.entry.needs_plan()
     }
 
     /// What that plan was estimated to cost, in the planner's own unit, as the caller gave it.

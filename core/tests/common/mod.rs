@@ -237,7 +237,7 @@ pub fn described<'a>(text: &'a [u8], dependencies: &'a [Dependency]) -> NewEntry
         text,
         dependencies,
         descriptor: b"columns",
-        facts: Hash128::NONE,
+        needs_plan: false,
         plan_cost: 0.0,
         rows: 3,
         columns: 2,

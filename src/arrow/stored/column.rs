@@ -125,10 +125,11 @@ impl Column {
     }
 
     /// Bytes that describe the column in a stored entry.
-    fn describe(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.type_oid.to_u32().to_le_bytes());
-        out.extend_from_slice(&self.typmod.to_le_bytes());
-        out.push(self.kind as u8);
+    fn description(&self) -> [u8; DESCRIPTION] {
+        let mut bytes = [self.kind as u8; DESCRIPTION];
+        bytes[..4].copy_from_slice(&self.type_oid.to_u32().to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.typmod.to_le_bytes());
+        bytes
     }
 }
 
@@ -157,13 +158,18 @@ pub fn columns_of(row_type: RowType<'_>, records: Records) -> Result<Vec<Column>
         .collect()
 }
 
+/// Bytes of the description of a column.
+const DESCRIPTION: usize = 9;
+
 /// The description that is stored with an entry and compared on a hit.
 pub fn describe(columns: &[Column]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(columns.len() * 9);
-    for column in columns {
-        column.describe(&mut out);
-    }
-    out
+    columns.iter().flat_map(Column::description).collect()
+}
+
+/// Returns true if this is the description of these columns.
+pub fn are_described(columns: &[Column], description: &[u8]) -> bool {
+    description.len() == columns.len() * DESCRIPTION
+        && columns.iter().zip(description.chunks_exact(DESCRIPTION)).all(|(column, own)| column.description() == *own)
 }
 
 /// Checks that values of this attribute can be in a stored result.

@@ -1,6 +1,6 @@
 //! Checks of permissions that other libraries do not see. The server checks a client's statement once, when it starts
 //! it, and `ExecutorCheckPerms_hook` shows that check to them. They are not told of what the cache starts below the
-//! statement, or before it.
+//! statement, or asks before it.
 //!
 //! State of this backend: the hook that the next check is kept from.
 
@@ -11,6 +11,7 @@ use pgrx::pg_sys;
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::with_cleanup;
 use crate::pg::server;
+use crate::pg::tree::Tree;
 
 static KEPT_FROM: Local<Cell<pg_sys::ExecutorCheckPerms_hook_type>> = Local::new(Cell::new(None));
 
@@ -65,4 +66,20 @@ pub unsafe fn start_unshown(query_desc: *mut pg_sys::QueryDesc, flags: i32) {
     // SAFETY: the caller's promise. Nothing of users runs before the server checks the permissions of a plan
     // (`InitPlan`).
     unsafe { unshown(|| direct!(server::standard_ExecutorStart(query_desc, flags))) };
+}
+
+/// Returns true if the role that runs a plan has all rights to tables that its start asks for.
+pub fn is_permitted(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+    let mut is_permitted = false;
+    let place = &raw mut is_permitted;
+    // SAFETY: the range table of a valid plan, with its permissions.
+    unsafe {
+        unshown(|| {
+            #[cfg(feature = "pg15")]
+            place.write(direct!(pg_sys::ExecCheckRTPerms(plan.rtable, false)));
+            #[cfg(not(feature = "pg15"))]
+            place.write(direct!(pg_sys::ExecCheckPermissions(plan.rtable, plan.permInfos, false)));
+        });
+    }
+    is_permitted
 }

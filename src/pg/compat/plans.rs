@@ -7,7 +7,6 @@ use crate::pg::lists::nodes;
 use crate::pg::tree::Tree;
 #[cfg(not(feature = "pg18"))]
 use crate::pg::tree::child;
-#[cfg(feature = "pg18")]
 use crate::pg::tree::children;
 
 /// Clears the fields of a plan that name parts of its old tree. `stub` keeps its range table.
@@ -31,22 +30,29 @@ pub fn query_id(plan: &pg_sys::PlannedStmt) -> i64 {
     }
 }
 
-/// Copies what a plan says about permissions apart from its range table, into the current memory context.
-///
-/// # Safety
-/// What the fields of `stub` point to must be valid.
-pub unsafe fn copy_permissions(stub: &mut pg_sys::PlannedStmt) {
+/// Adds the relations that a query names to the range table of a plan, and the rights that it asks for. The plan then
+/// shares parts with the query.
+pub fn add_relations(plan: &mut pg_sys::PlannedStmt, query: Tree<'_, pg_sys::Query>) {
+    #[cfg(feature = "pg15")]
+    for entry in children!(query.rtable as RangeTblEntry) {
+        if entry.rtekind == pg_sys::RTEKind::RTE_RELATION {
+            // SAFETY: a list of entries that was made here.
+            plan.rtable = unsafe { kept!(pg_sys::lappend(plan.rtable, entry.as_ptr().cast())) };
+        }
+    }
     #[cfg(not(feature = "pg15"))]
-    // SAFETY: the fields point to a valid list, or are null.
+    // SAFETY: as many bytes as are written; lists of the query, and lists that were made here.
     unsafe {
-        stub.permInfos = kept!(pg_sys::copyObjectImpl(stub.permInfos.cast())).cast();
+        let before = pg_sys::list_length(plan.permInfos).cast_unsigned();
+        for entry in children!(query.rtable as RangeTblEntry).filter(|entry| entry.perminfoindex > 0) {
+            let own: *mut pg_sys::RangeTblEntry = kept!(pg_sys::palloc(size_of::<pg_sys::RangeTblEntry>())).cast();
+            own.copy_from_nonoverlapping(entry.as_ptr(), 1);
+            // The sub-query that a view has become is no part of a plan.
+            ((*own).subquery, (*own).perminfoindex) = (std::ptr::null_mut(), before + entry.perminfoindex);
+            plan.rtable = kept!(pg_sys::lappend(plan.rtable, own.cast()));
+        }
+        plan.permInfos = kept!(pg_sys::list_concat(plan.permInfos, query.rteperminfos));
     }
-    #[cfg(feature = "pg18")]
-    // SAFETY: a valid set, or null.
-    unsafe {
-        stub.unprunableRelids = kept!(pg_sys::bms_copy(stub.unprunableRelids));
-    }
-    let _ = stub;
 }
 
 /// A copy of a plan, in the current memory context, whose start checks no rights to tables. It shares all other parts with the plan.

@@ -102,20 +102,6 @@ pub fn for_each_permission_word_of_query(query: Tree<'_, pg_sys::Query>, mut vis
     for_each_permission_word_of_list(children!(query.rteperminfos as RTEPermissionInfo), &mut visit);
 }
 
-/// Calls `visit` with all that a plan says about permissions apart from its range table, and about the relations that are
-/// opened whatever is left out when it starts (18).
-pub fn for_each_permission_word_of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, mut visit: impl FnMut(u64)) {
-    #[cfg(feature = "pg15")]
-    {
-        let _ = plan;
-        visit(0);
-    }
-    #[cfg(not(feature = "pg15"))]
-    for_each_permission_word_of_list(children!(plan.permInfos as RTEPermissionInfo), &mut visit);
-    #[cfg(feature = "pg18")]
-    for_each_word(child!(plan.unprunableRelids), &mut visit);
-}
-
 #[cfg(not(feature = "pg15"))]
 fn for_each_permission_word_of_list<'t>(
     list: impl ExactSizeIterator<Item = Tree<'t, pg_sys::RTEPermissionInfo>>,

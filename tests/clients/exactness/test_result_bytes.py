@@ -28,20 +28,6 @@ def test_every_type(session, sql_type):
 
 
 @pytest.mark.parametrize("sql_type", VALUES, ids=slug)
-def test_every_type_from_its_own_entry_at_once(session, sql_type):
-    """debug_serve_fills answers the storing run from the entry."""
-    fill(session, sql_type)
-    query = "SELECT v, id FROM t ORDER BY id"
-    session.execute("SET pg_arrow_cache.enabled = off")
-    expected = [result(session, query, result_format) for result_format in (0, 1)]
-    session.execute("SET pg_arrow_cache.enabled = on; SET pg_arrow_cache.debug_serve_fills = on")
-    for result_format in (0, 1):
-        session.execute("SELECT arrow_cache.flush()")
-        assert result(session, query, result_format) == expected[result_format]
-        assert session.status() == "MISS"
-
-
-@pytest.mark.parametrize("sql_type", VALUES, ids=slug)
 def test_simple_protocol(session, wire, sql_type):
     """Every message of the answer is the same, RowDescription and the command tag included."""
     fill(session, sql_type)

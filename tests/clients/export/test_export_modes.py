@@ -49,17 +49,6 @@ def test_verified_with_options(table, way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_developers_fills(table, way):
-    """Each execution is a miss that is stored first; the bytes are the same."""
-    expected = WAYS[way](table, QUERY)
-    table.execute("SET pg_arrow_cache.debug_serve_fills = on")
-    for _ in range(2):
-        assert WAYS[way](table, QUERY) == expected
-        assert table.status() == "MISS"
-    assert entries(table) == 1
-
-
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("setting, reason", [
     ("populate = off", "populate_off"), ("min_execution_time = '10min'", "too_quick"), ("min_runs = 3", "too_few_runs"),
     ("max_entry_size = '64kB'", "too_large"),

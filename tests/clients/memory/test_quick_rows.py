@@ -58,7 +58,7 @@ def test_the_same_is_stored_when_it_is_asked_again(judged, connect):
 
 
 @pytest.mark.parametrize("prefix, settings", [
-    ("/*+ arrow_cache */ ", {}), ("", {"min_execution_time": "0"}), ("", {"debug_serve_fills": "on"}),
+    ("/*+ arrow_cache */ ", {}), ("", {"min_execution_time": "0"}),
 ])
 def test_what_is_to_be_stored_at_once_is(judged, prefix, settings):
     quick_question(judged)

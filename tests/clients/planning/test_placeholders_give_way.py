@@ -1,77 +1,20 @@
-"""A hit without planning locks partitions without waiting. If it would have to wait, the query is planned in its place, as without the cache: the server
-looks functions up before it waits, and takes the snapshot afterwards."""
+"""Who gets no placeholder: the query is planned before its snapshot is taken, as without the cache. A hit without planning locks no partition."""
 
 import time
 
 import pytest
 
 from support.asking import Asking, until
+from support.placeholders import Plans
 
 TABLES = """
     CREATE TABLE p (id int, v text) PARTITION BY RANGE (id);
     CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10);
     CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (100) PARTITION BY RANGE (id);
     CREATE TABLE p2a PARTITION OF p2 FOR VALUES FROM (10) TO (20);
-    CREATE TABLE n (id int, v text);
     INSERT INTO p VALUES (1, 'a'), (11, 'b');
-    INSERT INTO n VALUES (21, 'x');
-    CREATE FUNCTION next(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 + 1';
-    CREATE COLLATION same FROM "C";
 """
 ORDERED = "SELECT id, v FROM p ORDER BY id"
-
-
-@pytest.fixture
-def asking(session, connect):
-    """Starts a query that is a hit without planning, while somebody else has locked a partition that it has to lock."""
-    session.execute(TABLES)
-    reader, locker = connect(), connect(autocommit=False)
-
-    def ask(query):
-        for expected in ("MISS", "HIT"):
-            reader.rows(query)
-            assert reader.status() == expected
-        locker.execute("LOCK TABLE p1 IN ACCESS EXCLUSIVE MODE")
-        begun = Asking(reader, query)
-        until(session, reader, "wait_event_type = 'Lock' IS TRUE")
-        begun.locker = locker
-        return begun
-
-    yield ask
-    locker.rollback()
-
-
-def test_a_partition_is_attached(session, connect, asking):
-    """What is in the new partition was truncated by a transaction that ends after the wait."""
-    waiting, writer = asking(ORDERED), connect(autocommit=False)
-    session.execute("ALTER TABLE p2 ATTACH PARTITION n FOR VALUES FROM (20) TO (30)")
-    writer.execute("TRUNCATE n; INSERT INTO n VALUES (22, 'y'), (23, 'z')")
-    waiting.locker.rollback()
-    until(session, waiting.session, "wait_event_type = 'Lock' IS TRUE")
-    writer.commit()
-    assert waiting.result() == [(1, "a"), (11, "b"), (22, "y"), (23, "z")]
-
-
-@pytest.mark.parametrize("query, change", [
-    ("SELECT next(id) FROM p ORDER BY 1", "DROP FUNCTION next(int)"),
-    ("SELECT next(id) FROM p ORDER BY 1", "REVOKE EXECUTE ON FUNCTION next(int) FROM PUBLIC"),
-    ("SELECT min(v COLLATE same), max(v COLLATE same) FROM p", "DROP COLLATION same"),
-])
-def test_what_the_query_names_is_dropped(session, asking, query, change):
-    expected = session.uncached(query)
-    waiting = asking(query)
-    session.execute(change)
-    waiting.locker.rollback()
-    assert waiting.result() == expected
-
-
-def test_it_holds_no_lock_while_it_waits(session, connect, asking):
-    """The planner locks the partitions of a sub-query first. Who waits for these holds none of the others, so that no deadlock comes of it."""
-    session.execute("CREATE TABLE q (id int) PARTITION BY RANGE (id); CREATE TABLE q1 PARTITION OF q FOR VALUES FROM (0) TO (10); INSERT INTO q VALUES (5)")
-    waiting = asking("SELECT id, (SELECT max(id) FROM p) AS most FROM q")
-    waiting.locker.execute("LOCK TABLE q1 IN ACCESS EXCLUSIVE MODE")
-    waiting.locker.rollback()
-    assert waiting.result() == [(5, 11)]
 
 
 def test_own_writes(session, connect):
@@ -112,3 +55,20 @@ def test_an_answer_that_is_too_old_gets_no_placeholder(session, connect, makes_o
     locker.execute("LOCK TABLE p2a IN ACCESS EXCLUSIVE MODE")
     locker.rollback()
     assert begun.result() == expected
+
+
+def test_a_hit_waits_for_no_partition(session, connect):
+    """The answer needs none of them. Who has locked the table that the query names is waited for."""
+    session.execute(TABLES)
+    reader, locker = connect(), connect(autocommit=False)
+    rows = [reader.rows(ORDERED) for _ in range(3)]
+    locker.execute("LOCK TABLE p1 IN ACCESS EXCLUSIVE MODE")
+    with Plans(reader) as plans:
+        assert reader.rows(ORDERED) == rows[0]
+        assert plans.take() == [True]
+    locker.execute("LOCK TABLE p IN ACCESS EXCLUSIVE MODE")
+    begun = Asking(reader, ORDERED)
+    until(session, reader, "wait_event_type = 'Lock' IS TRUE")
+    locker.execute("DELETE FROM p WHERE id = 11")
+    locker.commit()
+    assert begun.result() == rows[0][:1]

@@ -384,35 +384,6 @@ def test_row_limits(table, wire, max_rows):
     client.query("COMMIT")
 
 
-USES = ["TRUNCATE t", "DROP TABLE t", "ALTER TABLE t ADD COLUMN c int", "DROP INDEX t_a", "REINDEX INDEX t_a",
-        "CREATE INDEX more ON t (b)", "CLUSTER t USING t_a", "UPDATE t SET b = 'new'"]
-
-
-@pytest.mark.parametrize("command", USES)
-def test_tables_in_use(session, wire, command):
-    """The relations of a half-read portal are in use: the server refuses what it would refuse while the plan runs."""
-    session.execute("CREATE TABLE t AS SELECT g AS a, 'row ' || g AS b FROM generate_series(1, 3000) g; CREATE INDEX t_a ON t (a)")
-    query = "SELECT b FROM t WHERE a = $1 OR a = $1 + 1"
-    client = wire(enable_seqscan="off")
-
-    def outcome():
-        client.query("BEGIN")
-        client.parse(query, types=[INT4]).bind([b"5"]).execute(max_rows=1).step("s")
-        answer = client.parse(command, "command").bind(portal="command", name="command").execute("command").sync()
-        client.query("ROLLBACK")
-        client.query("DEALLOCATE ALL")
-        return types(answer), [error_fields(message)["M"] for message in answer if message.type == "E"]
-
-    client.query("SET pg_arrow_cache.enabled = off")
-    expected = outcome()
-    assert ("E" in expected[0]) == (not command.startswith("UPDATE"))
-    client.query("SET pg_arrow_cache.enabled = on")
-    for _ in range(3):
-        client.parse(query, types=[INT4]).bind([b"5"]).execute().sync()
-    assert client.status() == "HIT"
-    assert outcome() == expected
-
-
 @pytest.mark.parametrize("between", ["SET search_path = pg_catalog", "SET datestyle = German", "INSERT INTO t VALUES (11, 'new')",
                                      "SET LOCAL pg_arrow_cache.enabled = off", "CREATE TABLE elsewhere (a int)",
                                      "CREATE INDEX ON elsewhere (a)"])

@@ -100,8 +100,6 @@ def ways():
     yield "large parameter", raw("SELECT a FROM one WHERE a::text <> $1", [b"x" * LARGE])
     yield "verified", after("SET pg_arrow_cache.verify_sample_rate = 1", raw(ALL))
     yield "verified, large", after("SET pg_arrow_cache.verify_sample_rate = 1", raw("SELECT t, p, k FROM large"))
-    yield "replayed", after("SET pg_arrow_cache.debug_serve_fills = on", raw(ALL))
-    yield "replayed, large", after("SET pg_arrow_cache.debug_serve_fills = on", raw("SELECT t, k FROM large"))
     for column, name in PARTS.items():
         yield f"large {name}", raw(f"SELECT {column} FROM large")
         yield f"large {name}, as text", raw(f"SELECT {column} FROM large", binary=False)

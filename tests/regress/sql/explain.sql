@@ -70,10 +70,6 @@ SELECT v FROM plan ORDER BY v;
 SET ROLE regress_cache_explainer;
 EXPLAIN (COSTS OFF) SELECT v FROM plan ORDER BY v;
 RESET ROLE;
--- In debug_serve_fills EXPLAIN is left as it is.
-SET pg_arrow_cache.debug_serve_fills = on;
-EXPLAIN (COSTS OFF) SELECT v FROM plan ORDER BY v;
-RESET pg_arrow_cache.debug_serve_fills;
 
 -- EXPLAIN of EXECUTE and of DECLARE CURSOR; of what is not a query; EXPLAIN ANALYZE of a change invalidates.
 SELECT v FROM plan ORDER BY v;

@@ -132,18 +132,6 @@ SELECT length(arrow_cache.query('SELECT id, v FROM load')) > 4000000 AS exported
 SELECT arrow_cache.query('SELECT 1 / (19000 - id) FROM load');
 SELECT arrow_cache.flush();
 TABLE cache_leftovers;
--- debug_serve_fills: served from what was stored a moment ago, in part and with an error after it.
-SET pg_arrow_cache.debug_serve_fills = on;
-BEGIN;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load ORDER BY id, v;
-MOVE 10 FROM c;
-CLOSE c;
-DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM load ORDER BY id, v;
-MOVE 10 FROM c;
-SELECT 1 / 0;
-ROLLBACK;
-SELECT id, v, 1 / (19000 - id) AS q FROM load;
-RESET pg_arrow_cache.debug_serve_fills;
 SELECT arrow_cache.flush() >= 0 AS flushed;
 TABLE cache_leftovers;
 

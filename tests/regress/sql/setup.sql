@@ -7,10 +7,9 @@ SELECT e.extname, n.nspname AS schema, e.extrelocatable AS relocatable, r.rolsup
 FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace JOIN pg_roles r ON r.oid = e.extowner
 WHERE e.extname = 'pg_arrow_cache';
 
--- Settings: names, units, ranges, defaults and who may change them. debug_serve_fills and debug_force_fragments are developer options.
+-- Settings: names, units, ranges, defaults and who may change them. debug_force_fragments is a developer option.
 SELECT name, vartype, unit, boot_val, min_val, max_val, context
 FROM pg_settings WHERE name LIKE 'pg\_arrow\_cache.%' ORDER BY name;
-SHOW pg_arrow_cache.debug_serve_fills;
 SHOW pg_arrow_cache.debug_force_fragments;
 
 -- The prefix is reserved, values are checked, and memory cannot be changed while the server runs.
@@ -31,7 +30,6 @@ SET pg_arrow_cache.max_entries = 5;
 CREATE ROLE regress_cache_plain;
 SET ROLE regress_cache_plain;
 SET pg_arrow_cache.max_entry_size = '1GB';
-SET pg_arrow_cache.debug_serve_fills = on;
 SET pg_arrow_cache.debug_force_fragments = on;
 SET pg_arrow_cache.fragment_memory = 90;
 SET pg_arrow_cache.ttl = '10min';
