@@ -154,8 +154,8 @@ impl Stream {
     fn send(&mut self, batch: &RecordBatch, output: &mut impl Output) -> Result<(), OutOfMemory> {
         let _of_fields = headroom_of(&self.delivery.schema())?;
         // Ends and bits of slices are copied. What is compressed grows by doubling, and the codecs take some themselves.
-        let copies = if self.compression == Compression::None { 1 } else { 4 };
-        let _of_values = headroom(CODEC_BYTES + copies * batch.get_array_memory_size())?;
+        let size = batch.get_array_memory_size();
+        let _of_values = headroom(if self.compression == Compression::None { size } else { CODEC_BYTES + 4 * size })?;
         let encoder = match &mut self.encoder {
             Some(encoder) => encoder,
             none => none.insert(encoder(&self.delivery.schema(), self.compression)?),
