@@ -80,5 +80,5 @@ fn send(bytes: &[u8]) {
     let [a, b, c, d] = (4 + bytes.len() as u32).to_be_bytes();
     let message = &[&[b'd', a, b, c, d][..], bytes];
     // SAFETY: messages go to the socket (`copy_statement`). What is raised jumps over plain frames only.
-    unsafe { keeping(|| client::send_pieces(message)) };
+    unsafe { keeping(|| client::send(message)) };
 }

@@ -6,7 +6,7 @@ use arrow_buffer::Buffer;
 use arrow_cache_core::{Compression, ExportOptions, Hash128, HashBuffer, OutOfMemory, RoomyVec};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{IpcWriteOptions, StreamEncoder};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::SchemaRef;
 
 use crate::arrow::chunk::Chunk;
 use crate::arrow::column::{Column, is_utf8};
@@ -154,30 +154,36 @@ impl Stream {
     fn send(&mut self, batch: &RecordBatch, output: &mut impl Output) -> Result<(), OutOfMemory> {
         let _of_fields = headroom_of(&self.delivery.schema())?;
         // Ends and bits of slices are copied. What is compressed grows by doubling, and the codecs take some themselves.
-        let copies = if self.compression == Compression::None { 1 } else { 4 };
-        let _of_values = headroom(CODEC_BYTES + copies * batch.get_array_memory_size())?;
+        let size = batch.get_array_memory_size();
+        let _of_values = headroom(if self.compression == Compression::None { size } else { CODEC_BYTES + 4 * size })?;
         let encoder = match &mut self.encoder {
             Some(encoder) => encoder,
-            none => none.insert(encoder(&self.delivery.schema(), self.compression).map_err(|_| OutOfMemory)?),
+            none => none.insert(encoder(&self.delivery.schema(), self.compression)?),
         };
-        // Nothing but memory can be missing. Without any for its context, zstd ends in a panic.
-        let message = caught(|| encoder.encode(batch)).map_err(|_| OutOfMemory)?.map_err(|_| OutOfMemory)?;
+        let message = message(encoder, batch)?;
         output.batch(batch.num_rows(), &Vec::collected(message.iter().map(Buffer::as_slice))?);
         Ok(())
     }
 }
 
 /// Makes messages of batches. The message of the schema, which it would put before the first one, is sent by `schema`.
-fn encoder(schema: &SchemaRef, compression: Compression) -> Result<StreamEncoder, ArrowError> {
+fn encoder(schema: &SchemaRef, compression: Compression) -> Result<StreamEncoder, OutOfMemory> {
     let kind = match compression {
         Compression::None => None,
         Compression::Lz4 => Some(CompressionType::LZ4_FRAME),
         Compression::Zstd => Some(CompressionType::ZSTD),
     };
-    let options = IpcWriteOptions::default().try_with_compression(kind)?;
-    let mut encoder = StreamEncoder::try_new_with_options(schema, options)?;
-    encoder.encode(&RecordBatch::new_empty(schema.clone()))?;
+    let options = IpcWriteOptions::default().try_with_compression(kind);
+    let encoder = options.and_then(|options| StreamEncoder::try_new_with_options(schema, options));
+    // All schemas that are delivered are supported.
+    let mut encoder = encoder.map_err(|_| OutOfMemory)?;
+    message(&mut encoder, &RecordBatch::new_empty(schema.clone()))?;
     Ok(encoder)
+}
+
+/// The message of a batch. Nothing but memory can be missing: without any for its context, zstd ends in a panic.
+fn message(encoder: &mut StreamEncoder, batch: &RecordBatch) -> Result<Vec<Buffer>, OutOfMemory> {
+    caught(|| encoder.encode(batch)).map_err(|_| OutOfMemory)?.map_err(|_| OutOfMemory)
 }
 
 /// Bytes that compressing takes at most besides its output.

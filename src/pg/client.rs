@@ -29,32 +29,15 @@ pub fn is_socket() -> bool {
 /// Messages of fewer bytes in all go through the server's own buffer, so that they leave together with what follows.
 const SMALL: usize = 8192;
 
-/// Sends whole messages behind those that are queued; a few small ones are queued as well. Then accepts interrupts: raises on a
+/// Sends whole messages, which lie in pieces, behind those that are queued; a few small ones are queued as well. Then accepts interrupts: raises on a
 /// cancel, or when the client is gone. Messages must go to the socket (`is_socket`).
 ///
 /// # Safety
 /// As `edge`.
-pub unsafe fn send(messages: &[u8]) {
+pub unsafe fn send(pieces: &[&[u8]]) {
     // SAFETY: a plain global of the backend; the caller's frames may be jumped over.
     unsafe {
-        hand_over(messages);
-        if pg_sys::InterruptPending != 0 {
-            direct!(pg_sys::ProcessInterrupts());
-        }
-    }
-}
-
-/// Sends one message that lies in pieces, which together are not small, behind those that are queued. Then accepts interrupts, as `send`.
-///
-/// # Safety
-/// As `send`.
-pub unsafe fn send_pieces(pieces: &[&[u8]]) {
-    // SAFETY: as in `hand_over` and `send`.
-    unsafe {
-        let flush = (*PqCommMethods).flush;
-        if direct!(flush()) == 0 {
-            write(pieces);
-        }
+        hand_over(pieces);
         if pg_sys::InterruptPending != 0 {
             direct!(pg_sys::ProcessInterrupts());
         }
@@ -66,15 +49,15 @@ pub unsafe fn send_pieces(pieces: &[&[u8]]) {
 ///
 /// # Safety
 /// As `send`.
-pub unsafe fn hand_over(messages: &[u8]) {
+pub unsafe fn hand_over(pieces: &[&[u8]]) {
     // SAFETY: the server sets its methods before the first statement; the caller's frames may be jumped over.
     unsafe {
-        if messages.len() < SMALL {
-            return queue(messages);
+        if pieces.iter().map(|piece| piece.len()).sum::<usize>() < SMALL {
+            return pieces.iter().for_each(|piece| queue(piece));
         }
         let flush = (*PqCommMethods).flush;
         if direct!(flush()) == 0 {
-            write(&[messages]);
+            write(pieces);
         }
     }
 }

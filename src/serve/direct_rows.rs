@@ -151,7 +151,7 @@ unsafe fn deliver_encoded(
                     || {
                         // An error comes behind the rows before it.
                         if !(*functions).were_called() {
-                            client::hand_over(std::slice::from_raw_parts(messages, length));
+                            client::hand_over(&[std::slice::from_raw_parts(messages, length)]);
                         }
                     },
                 );
@@ -159,7 +159,7 @@ unsafe fn deliver_encoded(
             }
             // Before they are sent: an error then gives it up.
             edge(|| (*sender).render(step, (*run).sent));
-            client::send(std::slice::from_raw_parts(messages, length));
+            client::send(&[std::slice::from_raw_parts(messages, length)]);
             (*sender).block.clear();
             match step {
                 Step::Leave => {
@@ -232,7 +232,7 @@ unsafe fn deliver_rendition(
         let mut next = Some(first);
         while let Some(place) = next {
             let (messages, length, after) = edge(|| rendition::block(&*pin, place));
-            client::send(std::slice::from_raw_parts(messages, length));
+            client::send(&[std::slice::from_raw_parts(messages, length)]);
             next = after;
         }
         edge(|| client::note_sent("to the client as they lay", count));

@@ -109,7 +109,7 @@ impl ScalarBuilder {
         Ok(())
     }
 
-    /// Fills the values of a block with what `convert_nested` makes of its datums, and with zeroes where
+    /// Fills the values of a block with what `convert` makes of its datums, and with zeroes where
     /// they are NULL: the datum of a NULL may be anything.
     #[inline]
     fn fill<const N: usize>(
