@@ -35,4 +35,4 @@ pub use shared_memory::{backend_number, create_area, most_backends, next_full_tr
 pub use snapshots::snapshots_grow_old;
 pub use statistics::counted_relation;
 pub use waiting::{TIMEOUTS_OF_STATEMENTS, holds_lock, shortest_timeout, wait_event_of_fill};
-pub use wal::file_of_block;
+pub use wal::{RelationFile, file_of_block};
