@@ -41,12 +41,8 @@ pub unsafe extern "C-unwind" fn ended(event: pg_sys::XactEvent::Type, _arg: *mut
 #[inline(never)]
 unsafe fn ended_otherwise(event: pg_sys::XactEvent::Type) {
     match event {
-        pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
-            if own_writes::has_transaction_id() {
-                // SAFETY: the caller's promise.
-                unsafe { publish(true) };
-            }
-        }
+        // SAFETY: the caller's promise.
+        pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE if own_writes::has_transaction_id() => unsafe { publish(true) },
         pg_sys::XactEvent::XACT_EVENT_PREPARE if attention::take_left() => succeeded(false),
         pg_sys::XactEvent::XACT_EVENT_ABORT => failed(),
         _ => {}

@@ -3,7 +3,6 @@
 //! variable holds nothing: then the hook asks in vain. State of this backend; no lock.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 
 use super::backend_local::Local;
 
@@ -51,12 +50,6 @@ pub trait Holder {
 }
 
 impl<T> Holder for Vec<T> {
-    fn holds_nothing(&self) -> bool {
-        self.is_empty()
-    }
-}
-
-impl<K, V, S> Holder for HashMap<K, V, S> {
     fn holds_nothing(&self) -> bool {
         self.is_empty()
     }

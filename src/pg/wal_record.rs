@@ -3,19 +3,11 @@
 use pgrx::pg_sys;
 use pgrx::pg_sys::RmgrIds;
 
-use super::{compat, server};
+use super::compat::{RelationFile, file_of_block};
+use super::server;
 
 /// The redo function of a resource manager.
 pub type Redo = unsafe extern "C-unwind" fn(*mut pg_sys::XLogReaderState);
-
-/// The name of a relation's file, apart from its tablespace.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RelationFile {
-    /// The database; 0 for the catalogs that all databases share.
-    pub database: u32,
-    /// The number in the database (`relfilenode`).
-    pub number: u32,
-}
 
 /// A decoded record.
 #[derive(Clone, Copy)]
@@ -76,7 +68,7 @@ impl<'a> WalRecord<'a> {
         }
         // SAFETY: a record has blocks up to this number.
         let block = unsafe { &*self.decoded.blocks.as_ptr() };
-        (block.in_use && block.forknum == pg_sys::ForkNumber::MAIN_FORKNUM).then(|| compat::file_of_block(block))
+        (block.in_use && block.forknum == pg_sys::ForkNumber::MAIN_FORKNUM).then(|| file_of_block(block))
     }
 
     /// The main part of the record, as the structure that its kind has.

@@ -12,41 +12,14 @@ mod definitions;
 mod publisher;
 mod rows;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use arrow_cache_core::ReplayFault;
 use pgrx::pg_sys;
-use pgrx::pg_sys::HotStandbyState::STANDBY_SNAPSHOT_PENDING;
 use pgrx::pg_sys::RmgrIds;
 
 use crate::pg::wal_record::WalRecord;
 use crate::shmem;
 pub use publisher::Due;
-use publisher::{begin_anew, publisher};
-
-/// Are there sessions that read, or will there be without another restart? What was replayed before is protected by the floor of the
-/// versions: nothing is stored until all transactions of then are over.
-fn may_be_read() -> bool {
-    // SAFETY: a plain global of the startup process.
-    unsafe { pg_sys::standbyState >= STANDBY_SNAPSHOT_PENDING }
-}
-
-/// Runs what must not fail. If it does, the cache is switched off.
-fn surely<R: Default>(work: impl FnOnce() -> R) -> R {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        switch_off(ReplayFault::Failure);
-        R::default()
-    })
-}
-
-/// Switches the cache off on this server, until it is restarted.
-#[cold]
-#[inline(never)]
-fn switch_off(fault: ReplayFault) {
-    if let Some(store) = shmem::store_without_area() {
-        store.replay().switch_off(fault);
-    }
-}
+use publisher::{begin_anew, may_be_read, publisher, surely, switch_off};
 
 /// To be called before a record is replayed. Returns what is left to do then.
 ///

@@ -3,13 +3,14 @@
 //! Only the startup process touches this. Nothing here raises, waits or allocates, and its memory is fixed.
 
 use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow_cache_core::{Change, ChangeKind, Counter, ReplayFault, ReplayedChanges, SlotId, widen_xid};
 use pgrx::pg_sys;
+use pgrx::pg_sys::HotStandbyState::STANDBY_SNAPSHOT_PENDING;
 
 use super::definitions::{NotedCatalogs, Redefined};
 use super::rows::Changed;
-use super::switch_off;
 use crate::pg::wal_record::{Ended, WalRecord};
 use crate::pg::{backend, compat};
 use crate::shmem::{self, SharedStore};
@@ -49,6 +50,30 @@ pub struct Due {
     redefined: Redefined,
     /// When it was.
     time: i64,
+}
+
+/// Are there sessions that read, or will there be without another restart? What was replayed before is protected by the floor of the
+/// versions: nothing is stored until all transactions of then are over.
+pub fn may_be_read() -> bool {
+    // SAFETY: a plain global of the startup process.
+    unsafe { pg_sys::standbyState >= STANDBY_SNAPSHOT_PENDING }
+}
+
+/// Runs what must not fail. If it does, the cache is switched off.
+pub fn surely<R: Default>(work: impl FnOnce() -> R) -> R {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        switch_off(ReplayFault::Failure);
+        R::default()
+    })
+}
+
+/// Switches the cache off on this server, until it is restarted.
+#[cold]
+#[inline(never)]
+pub fn switch_off(fault: ReplayFault) {
+    if let Some(store) = shmem::store_without_area() {
+        store.replay().switch_off(fault);
+    }
 }
 
 /// Outdates all entries, and lets nothing be stored until the transactions of now are over.

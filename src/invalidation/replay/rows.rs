@@ -3,8 +3,9 @@
 use pgrx::pg_sys::RmgrIds;
 
 use crate::invalidation::catalogs::is_meaningful_catalog;
+use crate::pg::compat::RelationFile;
 use crate::pg::object_ids::FIRST_USER_OID;
-use crate::pg::wal_record::{RelationFile, WalRecord};
+use crate::pg::wal_record::WalRecord;
 
 /// Kinds of records of the heap (access/heapam_xlog.h, the same in 15 to 18). Those that are not named here change nothing that a snapshot can see: locks,
 /// the second half of a speculative insertion, what the primary's logical decoding wants to know.

@@ -33,4 +33,4 @@ pub use snapshots::snapshots_grow_old;
 pub use sorting::order_clause;
 pub use statistics::counted_relation;
 pub use waiting::{TIMEOUTS_OF_STATEMENTS, holds_lock, wait_event_of_fill};
-pub use wal::file_of_block;
+pub use wal::{RelationFile, file_of_block};

@@ -2,7 +2,14 @@
 
 use pgrx::pg_sys;
 
-use crate::pg::wal_record::RelationFile;
+/// The name of a relation's file, apart from its tablespace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RelationFile {
+    /// The database; 0 for the catalogs that all databases share.
+    pub database: u32,
+    /// The number in the database (`relfilenode`).
+    pub number: u32,
+}
 
 /// The file that a block belongs to.
 pub fn file_of_block(block: &pg_sys::DecodedBkpBlock) -> RelationFile {
