@@ -31,8 +31,8 @@ pub mod shown_clock;
 mod split_aggregates;
 mod unplanned;
 
-pub use path::{attend as attend_paths, attends as attends_paths};
-pub use planning::{Combination, add_dependencies, combine, combine_moving, end, is_undecided};
+pub use path::{attend as attend_paths, attends as attends_paths, end};
+pub use planning::{Combination, add_dependencies, combine, combine_moving, is_undecided};
 pub use unplanned::planned_after_all;
 
 /// Makes our scans known to the server. Called once, in the postmaster.

@@ -1,7 +1,7 @@
-//! Running the plan of one part, to its end, by the server's own functions, under the snapshot of the statement. Its rows
-//! are kept for the scan, and stored on the way if they may be. All of it lies in a memory context of its own, which goes
-//! when the part has been read. What the server raises unwinds these frames; the abort of the transaction then frees
-//! what the server holds.
+//! Running the plan of one part, to its end, by the server's own functions, under the snapshot of the statement. Its
+//! rows are kept for the scan, and stored on the way if they may be. All of it lies in a memory context of its own,
+//! which goes when the part has been read. What the server raises unwinds these frames; the abort of the transaction
+//! then frees what the server holds.
 
 use std::cell::OnceCell;
 use std::ffi::c_char;
@@ -57,8 +57,8 @@ impl Computed {
     pub fn run(plan: *mut pg_sys::PlannedStmt, key: Option<PartKey>, surroundings: &Surroundings) -> Self {
         let state = surroundings.state;
         let none = std::ptr::null_mut();
-        // SAFETY: the statement runs, so its state is valid, and so is the plan that lies in its memory. The memory of the
-        // part is a child of that of the statement. Nobody uses the query after its end.
+        // SAFETY: the statement runs, so its state is valid, and so is the plan that lies in its memory. The memory of
+        // the part is a child of that of the statement. Nobody uses the query after its end.
         unsafe {
             let context = context_below((*state).es_query_cxt);
             let caller = pg_sys::MemoryContextSwitchTo(context);

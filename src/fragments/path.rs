@@ -14,14 +14,16 @@ use crate::query::plan_kinds::TUPLESTORE_NAME;
 
 /// The combined query that is being planned. Plain data.
 #[derive(Clone, Copy)]
-pub struct Planned {
+struct Planned {
     /// Its recipe; null for none.
     recipe: *mut pg_sys::List,
     /// What its parts cost.
     cost: f64,
 }
 
-static PLANNED: Local<Cell<Planned>> = Local::new(Cell::new(Planned { recipe: std::ptr::null_mut(), cost: 0.0 }));
+const NOTHING: Planned = Planned { recipe: std::ptr::null_mut(), cost: 0.0 };
+
+static PLANNED: Local<Cell<Planned>> = Local::new(Cell::new(NOTHING));
 
 struct PathMethods(pg_sys::CustomPathMethods);
 
@@ -34,14 +36,14 @@ static PATH_METHODS: PathMethods = PathMethods(pg_sys::CustomPathMethods {
     ReparameterizeCustomPathByChild: None,
 });
 
-/// Notes the recipe of the query that is planned now, and what its parts cost. Returns what was noted before.
-pub fn begin(recipe: *mut pg_sys::List, cost: f64) -> Planned {
-    PLANNED.replace(Planned { recipe, cost })
+/// Notes the recipe of the query that is planned now, and what its parts cost. None is planned yet.
+pub fn begin(recipe: *mut pg_sys::List, cost: f64) {
+    PLANNED.set(Planned { recipe, cost });
 }
 
-/// Goes back to what was planned before.
-pub fn end(outer: Planned) {
-    PLANNED.set(outer);
+/// The query was planned.
+pub fn end() {
+    PLANNED.set(NOTHING);
 }
 
 /// Returns true if the planner plans something of ours, so that it is told of the paths of relations.

@@ -36,8 +36,6 @@ pub struct Combination {
     passed: *mut pg_sys::List,
     /// What the parts cost.
     cost: f64,
-    /// What was being planned around it.
-    outer: path::Planned,
 }
 
 /// What is known of a query.
@@ -152,8 +150,8 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     let own_question = || unsafe { copy(whole.query().as_ptr()) };
     let question = if stored.iter().any(Option::is_some) { own_question() } else { std::ptr::null_mut() };
     let recipe = Recipe { part, leaves, made, question, options: whole.options() }.to_list();
-    let outer = path::begin(recipe, cost);
-    Some(Combination { query: combined, recipe, passed: list_of_oids(found.tables), cost, outer })
+    path::begin(recipe, cost);
+    Some(Combination { query: combined, recipe, passed: list_of_oids(found.tables), cost })
 }
 
 /// For each leaf what the plan of its part has cost, if that is stored under the snapshot of planning.
@@ -206,11 +204,6 @@ fn is_kept(call: &Call<'_>) -> bool {
 /// may be read much later.
 fn runs_once(call: &Call<'_>) -> bool {
     call.is_one_shot() && (!call.has_values() || portal::is_bound_without_name())
-}
-
-/// A combined query was planned, or planning it has failed.
-pub fn end(combination: Combination) {
-    path::end(combination.outer);
 }
 
 /// Adds to the plan of a combined query what its parts rest on: the answer rests on it, the server locks it when it

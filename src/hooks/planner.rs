@@ -150,7 +150,7 @@ unsafe fn plan_combined(call: Call<'_>, combination: Combination) -> *mut pg_sys
     let plan = Cell::new(std::ptr::null_mut());
     // SAFETY: the caller's promise.
     unsafe {
-        with_cleanup(|| plan.set(next(call, combination.query)), || fragments::end(combination));
+        with_cleanup(|| plan.set(next(call, combination.query)), fragments::end);
         let plan = plan.get();
         if edge(|| fragments::add_dependencies(combination, plan)) { plan } else { std::ptr::null_mut() }
     }

@@ -1,6 +1,7 @@
-//! Aggregates, computed in two steps as in the server's own parallel plans. A part computes the transition state of each
-//! (in a form that can be stored, if it is `internal`), and the combined query makes the result of the states. So all
-//! aggregates can be combined that have a combine function, and the result is what the server makes of its own states.
+//! Aggregates, computed in two steps as in the server's own parallel plans. A part computes the transition state of
+//! each (in a form that can be stored, if it is `internal`), and the combined query makes the result of the states. So
+//! all aggregates can be combined that have a combine function, and the result is what the server makes of its own
+//! states.
 //!
 //! A query cannot say so. Here the two queries get aggregates of the right types; `fragments::split_aggregates`
 //! marks their plans.

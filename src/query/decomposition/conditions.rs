@@ -124,8 +124,8 @@ fn policies(query: Tree<'_, pg_sys::Query>, table: pg_sys::Oid, values: Values) 
         .collect()
 }
 
-/// A condition as one of relation 1, with the values that are known of what is computed of constants; `None` if it names
-/// anything but columns of the table.
+/// A condition as one of relation 1, with the values that are known of what is computed of constants; `None` if it
+/// names anything but columns of the table.
 fn about_table(
     query: Tree<'_, pg_sys::Query>,
     condition: Tree<'_, pg_sys::Node>,

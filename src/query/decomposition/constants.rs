@@ -87,8 +87,8 @@ fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const>
 /// A comparison of a column with a constant as the planner's pruning can use it: its operator and constant. Null for a
 /// value that is not known stays so.
 ///
-/// The server compares a timestamptz with a date or a timestamp as one that begins there in the present time zone, which
-/// the planner's pruning does not do.
+/// The server compares a timestamptz with a date or a timestamp as one that begins there in the present time zone,
+/// which the planner's pruning does not do.
 ///
 /// # Safety
 /// A comparison of a valid query, with the column on the left, and a constant that is not NULL.

@@ -62,7 +62,7 @@ pub struct Decomposition {
 
 /// May the query have parts? Quick to tell.
 pub fn has_candidates(query: Tree<'_, pg_sys::Query>) -> bool {
-    !site::candidates(query).is_empty()
+    site::candidate(query).is_some()
 }
 
 /// Finds out of which parts a query can be computed.
@@ -70,29 +70,22 @@ pub fn has_candidates(query: Tree<'_, pg_sys::Query>) -> bool {
 /// # Errors
 /// What stands in the way.
 pub fn decompose(query: Tree<'_, pg_sys::Query>) -> Result<Decomposition, Obstacle> {
-    if site::candidates(query).is_empty() {
+    if !has_candidates(query) {
         return Err(NO_TABLE);
     }
     // SAFETY: a valid query. The copy is changed only where the walk over it is over.
     unsafe {
         let combined = copy(query.as_ptr());
-        let top = Tree::enter(combined).ok_or(NO_TABLE)?;
-        let mut first = NO_TABLE;
-        for (place, candidate) in site::candidates(top).into_iter().enumerate() {
-            match part_of(candidate, candidate.as_ptr() != combined) {
-                Ok(part) => return Ok(Decomposition { combined, part }),
-                Err(obstacle) if place == 0 => first = obstacle,
-                Err(_) => {}
-            }
-        }
-        Err(first)
+        let level = Tree::enter(combined).and_then(site::candidate).ok_or(NO_TABLE)?;
+        let part = part_of(level, level.as_ptr() != combined)?;
+        Ok(Decomposition { combined, part })
     }
 }
 
 /// Lets a query level read the tuplestore. `is_below`: it is not the top.
 ///
 /// # Errors
-/// What stands in the way; then the query asks the same as before.
+/// What stands in the way.
 ///
 /// # Safety
 /// A valid query that the caller may change.

@@ -20,8 +20,8 @@ use crate::query::partitions::{Leaves, leaves};
 
 /// The site's question asked of one leaf.
 pub struct Part {
-    /// SELECT keys…, states of aggregates… FROM … WHERE … GROUP BY keys, as the statement asks it. It reads the parent, with
-    /// all leaves. No permissions are asked.
+    /// SELECT keys…, states of aggregates… FROM … WHERE … GROUP BY keys, as the statement asks it. It reads the parent,
+    /// with all leaves. No permissions are asked.
     pub query: *mut pg_sys::Query,
     /// The parent.
     pub relation: pg_sys::Oid,
@@ -82,8 +82,8 @@ impl Part {
         }
     }
 
-    /// Returns true if computing the part may raise an error. Bounds do not: they compare values in their order, and any
-    /// plan of the statement computes what columns are compared with, too.
+    /// Returns true if computing the part may raise an error. Bounds do not: they compare values in their order, and
+    /// any plan of the statement computes what columns are compared with, too.
     pub(super) fn may_fail(&self) -> bool {
         let Ok(asked) = self.asked(None, Values::Lasting) else { return true };
         // SAFETY: the query of a part is valid.

@@ -10,6 +10,8 @@ use crate::pg::compat;
 use crate::pg::inheritance::may_have_children;
 use crate::pg::tree::{Tree, child, children, match_node};
 
+const OUTER_JOIN: Obstacle = "An outer join adds rows for which the partitioned table has none.";
+
 /// The query level that aggregates the table.
 pub(super) struct Site<'t> {
     pub query: Tree<'t, pg_sys::Query>,
@@ -19,37 +21,21 @@ pub(super) struct Site<'t> {
     pub dimensions: Vec<pg_sys::Oid>,
 }
 
-/// The query levels that may be sites: they aggregate, and name a table with partitions. The outermost comes first.
-pub(super) fn candidates(query: Tree<'_, pg_sys::Query>) -> Vec<Tree<'_, pg_sys::Query>> {
-    let mut found = Vec::new();
-    find_candidates(query, &mut found);
-    found
-}
-
-fn find_candidates<'t>(query: Tree<'t, pg_sys::Query>, found: &mut Vec<Tree<'t, pg_sys::Query>>) {
+/// The outermost query level that may be a site: it aggregates, and names a table with partitions.
+pub(super) fn candidate(query: Tree<'_, pg_sys::Query>) -> Option<Tree<'_, pg_sys::Query>> {
     if query.commandType != pg_sys::CmdType::CMD_SELECT {
-        return;
+        return None;
     }
     if (query.hasAggs || !query.groupClause.is_null()) && names_table(query) {
-        found.push(query);
-        return;
+        return Some(query);
     }
-    for entry in children!(query.rtable as RangeTblEntry) {
-        if entry.rtekind == RTEKind::RTE_SUBQUERY
-            && !entry.lateral
-            && let Some(below) = child!(entry.subquery)
-        {
-            find_candidates(below, found);
-        }
-    }
-    for common in children!(query.cteList as CommonTableExpr) {
-        if common.cterefcount == 1
-            && !common.cterecursive
-            && let Some(below) = child!(common.ctequery).and_then(Tree::as_a::<pg_sys::Query>)
-        {
-            find_candidates(below, found);
-        }
-    }
+    let sub_queries = children!(query.rtable as RangeTblEntry)
+        .filter(|entry| entry.rtekind == RTEKind::RTE_SUBQUERY && !entry.lateral)
+        .filter_map(|entry| child!(entry.subquery));
+    let commons = children!(query.cteList as CommonTableExpr)
+        .filter(|common| common.cterefcount == 1 && !common.cterecursive)
+        .filter_map(|common| child!(common.ctequery).and_then(Tree::as_a::<pg_sys::Query>));
+    sub_queries.chain(commons).find_map(candidate)
 }
 
 /// Does FROM name a table with partitions, perhaps in a sub-query that does nothing but select?
@@ -170,7 +156,7 @@ impl Relations {
                     pg_sys::JoinType::JOIN_RIGHT => left,
                     _ => left || right,
                 };
-                if adds_rows { Err("An outer join adds rows for which the partitioned table has none.") } else { Ok(left || right) }
+                if adds_rows { Err(OUTER_JOIN) } else { Ok(left || right) }
             },
             _ => Err("FROM has something other than tables."),
         }

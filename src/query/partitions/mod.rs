@@ -49,8 +49,9 @@ pub struct Leaves {
     pub total: usize,
 }
 
-/// Lists the leaves of a partitioned table under the active snapshot. Locks all that it lists, as the planner does, and nothing that the planner would leave out.
-/// `others` are conditions besides the bounds, for whose sake leaves are left out as well.
+/// Lists the leaves of a partitioned table under the active snapshot. Locks all that it lists, as the planner does, and
+/// nothing that the planner would leave out. `others` are conditions besides the bounds, for whose sake leaves are left
+/// out as well.
 ///
 /// # Errors
 /// Why nothing can be said: too many bounds, temporary or foreign tables, definitions that are newer than the snapshot,
