@@ -6,6 +6,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use crate::pg::compat::tree::walkers;
 use crate::pg::tree::{Tree, match_node};
+use crate::pg::tree_search::search;
 use crate::query::clock;
 use crate::query::node_table::{OF_ROWS, in_query};
 
@@ -49,30 +50,11 @@ pub(super) fn count_columns(node: *mut pg_sys::Node) -> usize {
     columns
 }
 
-type Found = fn(Tree<'_, pg_sys::Node>) -> bool;
-
-/// Is there such a node in an expression?
-fn any(node: *mut pg_sys::Node, found: Found) -> bool {
-    let mut found = found;
-    // SAFETY: null, or an expression of a valid query; the context outlives the walk.
-    unsafe { visit(node, (&raw mut found).cast()) }
-}
-
-/// Called by the server for each node. It cannot raise: the parser has walked over this tree as deeply.
-unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
-    // SAFETY: the node is null or part of the tree that is walked; the context is that of `any`.
-    unsafe {
-        let Some(tree) = Tree::enter(node) else { return false };
-        if (*context.cast::<Found>())(tree) {
-            return true;
-        }
-        // The server's walker looks into these from the CASE around them alone.
-        if let Some(branch) = tree.as_a::<pg_sys::CaseWhen>() {
-            return visit(branch.expr.cast(), context) || visit(branch.result.cast(), context);
-        }
-        match tree.as_a::<pg_sys::Query>() {
-            Some(query) => direct!(walkers::query_tree_walker(query.as_ptr(), Some(visit), context, 0)),
-            None => direct!(walkers::expression_tree_walker(node, Some(visit), context)),
-        }
-    }
+/// Is there such a node in an expression? Yes if it nests too deeply.
+fn any(node: *mut pg_sys::Node, found: fn(Tree<'_, pg_sys::Node>) -> bool) -> bool {
+    // SAFETY: null, or a valid node. The server's walker looks into a branch from the CASE around it alone.
+    let branch = unsafe { Tree::enter(node) }.and_then(Tree::as_a::<pg_sys::CaseWhen>);
+    let nodes = branch.map_or([node, std::ptr::null_mut()], |branch| [branch.expr.cast(), branch.result.cast()]);
+    // SAFETY: null, or an expression of a valid query.
+    nodes.into_iter().any(|node| unsafe { search(node, 0, &mut { found }) }.unwrap_or(true))
 }
