@@ -9,7 +9,7 @@ use super::fingerprint::Fingerprint;
 use super::forms::{self, Finding};
 use super::placeholder::{self, Placeholder};
 use super::verdict::{Eligible, check, meaning};
-use super::{kept_templates, price, quick_statements, rules, timing, unclear_hints};
+use super::{kept_templates, price, quick_statements, rules, timing};
 use crate::pg::allocator;
 use crate::query::eligibility::reads_nothing;
 use crate::query::hashes::FormId;
@@ -60,7 +60,6 @@ pub fn before_planning(call: &Call<'_>) -> Planning {
 /// # Errors
 /// The reason to refuse the query.
 fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
-    unclear_hints::tell(call);
     let may_stand_in = !session::must_plan();
     if may_stand_in && call.is_of_client() {
         // No placeholder is left: each is gone with the start of its statement.
