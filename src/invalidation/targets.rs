@@ -115,7 +115,13 @@ pub fn changeable(name: Option<Tree<'_, pg_sys::RangeVar>>, privilege: u32) -> O
     const FLAGS: u32 = pg_sys::RVROption::RVR_MISSING_OK;
     // SAFETY: reads catalogs by the names of a valid node, and locks nothing.
     let relation = unsafe {
-        kept!(pg_sys::RangeVarGetRelidExtended(name?.as_ptr(), pg_sys::NoLock as i32, FLAGS, None, std::ptr::null_mut()))
+        kept!(pg_sys::RangeVarGetRelidExtended(
+            name?.as_ptr(),
+            pg_sys::NoLock as i32,
+            FLAGS,
+            None,
+            std::ptr::null_mut()
+        ))
     };
     let exists = relation != pg_sys::InvalidOid;
     (exists && privileges::has(privileges::current_role(), relation, privilege)).then_some(relation)

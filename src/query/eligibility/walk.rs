@@ -12,7 +12,7 @@ use crate::pg::error_passing::edge;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 use crate::query::node_table::in_query;
 use crate::query::repeatability;
-use crate::query::types::{Nature, nature};
+use crate::query::types::is_foreign;
 use crate::query::volatility::definition;
 
 /// Called by the server's walkers for each part of a node; true stops the walk.
@@ -106,7 +106,7 @@ impl EligibilityChecker {
             MinMaxExpr(expression) => {
                 // Its comparison function is found through the type, not named by the tree.
                 self.types.note_contained(expression.minmaxtype);
-                (nature(expression.minmaxtype) > Nature::BuiltIn && self.refuse(Reason::UserDefinedFunction))
+                (is_foreign(expression.minmaxtype) && self.refuse(Reason::UserDefinedFunction))
                     || (self.clock == ClockPlace::Inside && self.check_comparison_in_clock(expression.minmaxtype))
             },
             SubscriptingRef(subscript) => {
