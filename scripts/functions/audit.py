@@ -33,7 +33,7 @@ ROW = re.compile(r"^    \((\d+), ([A-Z_ |]+)\),", re.MULTILINE)
 # The properties that are found here.
 CLEAN, READING = "CLEAN", "READING"
 # Those by which functions are accepted that are not marked IMMUTABLE.
-ACCEPTING = {"SETTINGS", "SEARCHING", "OUTPUT", "JSON", "JSON_THOUGH_IMMUTABLE"}
+ACCEPTING = {"SETTINGS", "SEARCHING", "OUTPUT", "OUTPUT_THOUGH_IMMUTABLE"}
 TYPES = ROOT / "src/query/types.rs"
 IN_KEY = [ROOT / "src/query/environment.rs", ROOT / "src/query/present_settings.rs"]
 IMMUTABLE = "i"

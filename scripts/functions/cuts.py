@@ -145,5 +145,5 @@ JUDGED_OTHERWISE = {
     "TSCurrentConfigCache": "the configuration is in the key of queries that call functions of SEARCHING (pg/text_search.rs)",
     "catalogs, in get_ts_config_oid": "how that configuration is found; its OID is in the key",
     "TSConfigCacheHash": "whether anybody has asked to be told of changes of configurations",
-    "catalogs, in find_coercion_pathway": "a cast to JSON, which is looked for if the type is not built in: ConvertsToJson refuses those",
+    "catalogs, in find_coercion_pathway": "a cast to JSON, which is looked for if the type is not built in: enums with such a cast count as foreign types",
 }

@@ -9,7 +9,6 @@ use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 use crate::pg::privileges;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
-use crate::query::relations;
 
 /// Notes the targets of a data-modifying query, at any nesting level. To be called when the server has found that the user may change
 /// them, and before the first row.
@@ -105,9 +104,19 @@ pub fn note_routed(query: QueryDesc<'_>) {
 }
 
 /// The relation that a statement names, to change it in a way that takes this privilege; `None` if the statement will be refused. A
-/// name that stands for nothing is left to the statement to complain about.
+/// name that stands for nothing is left to the statement to complain about. Raises what that would raise about the name.
 pub fn changeable(name: Option<Tree<'_, pg_sys::RangeVar>>, privilege: u32) -> Option<pg_sys::Oid> {
-    let relation = relations::named(name?);
+    const FLAGS: u32 = pg_sys::RVROption::RVR_MISSING_OK;
+    // SAFETY: reads catalogs by the names of a valid node, and locks nothing.
+    let relation = unsafe {
+        kept!(pg_sys::RangeVarGetRelidExtended(
+            name?.as_ptr(),
+            pg_sys::NoLock as i32,
+            FLAGS,
+            None,
+            std::ptr::null_mut()
+        ))
+    };
     let exists = relation != pg_sys::InvalidOid;
     (exists && privileges::has(privileges::current_role(), relation, privilege)).then_some(relation)
 }

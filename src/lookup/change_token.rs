@@ -9,7 +9,7 @@ use super::rules;
 use super::statement::{Statement, describe};
 use crate::pg::{allocator, encoding};
 use crate::query::trusted_extensions::is_trusted_type;
-use crate::query::types::{Nature, nature};
+use crate::query::types::is_foreign;
 use crate::query::{Cacheable, Versions, relations};
 use crate::shmem::SharedStore;
 
@@ -37,7 +37,7 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
     let Cacheable { traits, planned, .. } = cacheable;
     // The rows of an answer in the cache are printed when it is served, by the catalogs of that moment. Who keeps a token has the text: the
     // name of a relation, for a value of type regclass, which may have another name by now.
-    let is_printed_alike = |type_oid| nature(type_oid) != Nature::Foreign || is_trusted_type(type_oid);
+    let is_printed_alike = |type_oid| !is_foreign(type_oid) || is_trusted_type(type_oid);
     if !columns.iter().all(|column| is_printed_alike(column.type_oid)) {
         return Err(Reason::StableFunction);
     }

@@ -30,7 +30,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::clock::{ClockExpressions, ClockTrees, asks_for_time, has_dates, reads_time};
 use super::function_table::has;
-use super::function_table::properties::{FROM_TODAY, MAKING_ROWS};
+use super::function_table::properties::FROM_TODAY;
 use super::hashes::{FormHash, TreeHash};
 use super::unused_columns::is_unused;
 use crate::pg::backend::WalkDepth;
@@ -154,7 +154,7 @@ impl TreeHasher {
             },
             FuncExpr(call) => {
                 self.call(call);
-                if has(call.funcid, FROM_TODAY | MAKING_ROWS) {
+                if has(call.funcid, FROM_TODAY) {
                     self.clock.note_day();
                 }
                 self.arguments(node, child!(call.args), asks_for_time(call.funcid))

@@ -2,8 +2,6 @@
 //! tables above them, and other relations if their owners trust them. It may read none whose owner forbids it. Views are in the plan
 //! for their permissions, and for their owner's policy.
 
-use std::ffi::CStr;
-
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
@@ -12,7 +10,7 @@ use crate::pg::backend;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 use crate::pg::row_type::RowType;
-use crate::pg::tree::{Tree, child_text, children};
+use crate::pg::tree::{Tree, children};
 
 /// What the relations of a plan are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,29 +117,4 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, others: Vec<u32>) -> Vec<u32
 /// Are all of these the plan's own relations?
 pub fn are_of_plan(relations: &[u32], plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
     relations.len() == of_plan(plan, Vec::new()).len()
-}
-
-/// The relation that a name stands for, InvalidOid if there is none. Neither locks nor checks anything, so that it raises
-/// nothing: that is left to the statement that the name is part of.
-pub fn named(name: Tree<'_, pg_sys::RangeVar>) -> pg_sys::Oid {
-    if let Some(database) = child_text!(name.catalogname) {
-        // SAFETY: reads a catalog; null, or a text in the current memory context.
-        let is_own = unsafe {
-            let own = kept!(pg_sys::get_database_name(pg_sys::MyDatabaseId));
-            !own.is_null() && CStr::from_ptr(own) == database
-        };
-        if !is_own {
-            return pg_sys::InvalidOid;
-        }
-    }
-    // SAFETY: reads catalogs by the names of a valid node.
-    unsafe {
-        if name.schemaname.is_null() {
-            return kept!(pg_sys::RelnameGetRelid(name.relname));
-        }
-        match kept!(pg_sys::LookupNamespaceNoError(name.schemaname)) {
-            pg_sys::InvalidOid => pg_sys::InvalidOid,
-            schema => kept!(pg_sys::get_relname_relid(name.relname, schema)),
-        }
-    }
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, c_char};
 
-use arrow_cache_core::statement_start;
 use pgrx::pg_sys;
 
 /// Where the text of a statement is.
@@ -60,12 +59,11 @@ pub fn raw(text: &Text) -> &[u8] {
     &sent[start..]
 }
 
-/// As `raw`, with all that stands before it as far as the semicolon of the statement before: comments, and a statement around it. From 18 on
-/// the server does not count these as parts of the text.
+/// As `raw`, with all that stands before it as far as the last semicolon: comments, and a statement around it. From 18 on the server does
+/// not count these as parts of the text. A semicolon in them hides what stands before it.
 pub fn with_what_is_before(text: &Text) -> &[u8] {
     let (sent, word) = up_to_end(text);
-    // SAFETY: a plain global of the backend.
-    let start = statement_start(sent, word, unsafe { pg_sys::standard_conforming_strings });
+    let start = sent[..word].iter().rposition(|byte| *byte == b';').map_or(0, |end| end + 1);
     &sent[start..]
 }
 

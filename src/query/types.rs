@@ -20,23 +20,12 @@ const CATALOG_DEPENDENT: &[u32] = &[
     4090, 4096, 4097, 4191, 4192,
 ];
 
-/// On whose functions do the output of a type's values and their conversion to JSON rest?
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Nature {
-    /// On built-in ones that depend on the value and on settings in the key: built-in types, and arrays and
-    /// composites of such.
-    BuiltIn,
-    /// On built-in ones too, but a user has defined a cast to JSON: enums with such a cast, and what contains them.
-    JsonByUser,
-    /// On others, or on more than the key holds.
-    Foreign,
-}
-
 /// What a query's types mean to the cache.
 #[derive(Debug)]
 pub struct TypeFacts {
-    /// The worst nature of a type met.
-    pub nature: Nature,
+    /// A type was met whose output, or whose conversion to JSON, rests on functions of users, or on more than the key
+    /// holds: any but built-in types, enums, and arrays and rows of such.
+    pub foreign: bool,
     /// A type was met whose values may be enums, or contain some.
     pub enums: bool,
     /// Relations that define the row types met.
@@ -59,7 +48,7 @@ pub struct TypeFacts {
 impl TypeFacts {
     /// No type met yet.
     pub const NONE: Self = Self {
-        nature: Nature::BuiltIn,
+        foreign: false,
         enums: false,
         row_types: Vec::new(),
         compared_unseen: false,
@@ -77,8 +66,7 @@ impl TypeFacts {
         } else if !self.met.contains(&type_oid) {
             self.met.push(type_oid);
         }
-        let nature = self.classify(type_oid, 0);
-        self.nature = self.nature.max(nature);
+        self.classify(type_oid, 0);
     }
 
     /// May values have been met that are parts of others and are compared or hashed by functions of a user, which no tree shows?
@@ -88,8 +76,7 @@ impl TypeFacts {
 
     /// Notes a type as part of a row without a name.
     pub fn note_contained(&mut self, type_oid: pg_sys::Oid) {
-        let nature = self.classify(type_oid, 1);
-        self.nature = self.nature.max(nature);
+        self.classify(type_oid, 1);
     }
 
     /// Notes how values of a type are compared and hashed, if it is one of the server's own.
@@ -97,7 +84,7 @@ impl TypeFacts {
         self.compared_unseen |= type_oid.to_u32() < FIRST_UNPINNED_OID && is_compared_by_user(type_oid);
     }
 
-    fn classify(&mut self, type_oid: pg_sys::Oid, depth: u32) -> Nature {
+    fn classify(&mut self, type_oid: pg_sys::Oid, depth: u32) {
         let number = type_oid.to_u32();
         if number < FIRST_UNPINNED_OID {
             self.text_search |= TEXT_SEARCH.contains(&number);
@@ -111,12 +98,12 @@ impl TypeFacts {
             if depth > 0 {
                 self.compared_unseen |= is_compared_by_user(type_oid);
             }
-            let depends = CATALOG_DEPENDENT.binary_search(&number).is_ok();
-            return if depends { Nature::Foreign } else { Nature::BuiltIn };
+            self.foreign |= CATALOG_DEPENDENT.binary_search(&number).is_ok();
+            return;
         }
         if depth > MAX_TYPE_DEPTH {
             self.too_complex = true;
-            return Nature::Foreign;
+            return;
         }
         // SAFETY: reads catalogs by OID; they return invalid values for unknown types.
         unsafe {
@@ -130,26 +117,25 @@ impl TypeFacts {
             match kept!(pg_sys::get_typtype(type_oid)) as u8 {
                 pg_sys::TYPTYPE_ENUM => {
                     self.enums = true;
-                    if has_cast_to_json(type_oid) { Nature::JsonByUser } else { Nature::BuiltIn }
+                    self.foreign |= has_cast_to_json(type_oid);
                 }
                 pg_sys::TYPTYPE_DOMAIN => self.classify(kept!(pg_sys::getBaseType(type_oid)), depth + 1),
                 pg_sys::TYPTYPE_COMPOSITE => self.classify_row(type_oid, depth),
                 _ => {
                     // A range of enums is among these.
-                    self.enums = true;
+                    (self.enums, self.foreign) = (true, true);
                     self.compared_unseen |= is_range_of_user(type_oid);
                     let bound = bound_type(type_oid);
                     if bound != pg_sys::InvalidOid {
                         self.classify(bound, depth + 1);
                     }
-                    Nature::Foreign
                 }
             }
         }
     }
 
     /// Classifies a composite type by its columns.
-    fn classify_row(&mut self, type_oid: pg_sys::Oid, depth: u32) -> Nature {
+    fn classify_row(&mut self, type_oid: pg_sys::Oid, depth: u32) {
         // SAFETY: the descriptor is reference counted and released below; classifying may raise, and the resource owner
         // releases the reference then.
         unsafe {
@@ -164,17 +150,15 @@ impl TypeFacts {
                 }
             }
             let descriptor = kept!(pg_sys::lookup_rowtype_tupdesc(type_oid, -1));
-            let mut nature = Nature::BuiltIn;
             for index in 0..(*descriptor).natts as usize {
                 let attribute = compat::tuple_attribute(descriptor, index);
                 if !(*attribute).attisdropped {
-                    nature = nature.max(self.classify((*attribute).atttypid, depth + 1));
+                    self.classify((*attribute).atttypid, depth + 1);
                 }
             }
             if (*descriptor).tdrefcount >= 0 {
                 kept!(pg_sys::DecrTupleDescRefCount(descriptor));
             }
-            nature
         }
     }
 }
@@ -228,9 +212,9 @@ fn is_range_of_user(type_oid: pg_sys::Oid) -> bool {
     }
 }
 
-/// On whose functions a type rests.
-pub fn nature(type_oid: pg_sys::Oid) -> Nature {
+/// Returns true if a type, or one that it contains, is foreign (`TypeFacts::foreign`).
+pub fn is_foreign(type_oid: pg_sys::Oid) -> bool {
     let mut facts = TypeFacts::NONE;
     facts.note(type_oid);
-    facts.nature
+    facts.foreign
 }

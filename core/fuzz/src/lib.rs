@@ -3,15 +3,12 @@
 //!
 //! The fuzzer calls these functions through `fuzz_targets/`; `core/tests/fuzz_targets.rs` calls the same ones on the stable compiler.
 
-mod lexer;
-
 pub mod decimal;
 pub mod hint;
 pub mod jsonb_image;
 pub mod numeric_body;
 pub mod numeric_text;
 pub mod options;
-pub mod statement_start;
 
 /// The name of a target, which is also that of its files in `fuzz_targets/` and `dictionaries/`, and its function.
 pub type Target = (&'static str, fn(&[u8]));
@@ -24,5 +21,4 @@ pub const TARGETS: &[Target] = &[
     ("numeric_body", numeric_body::check),
     ("numeric_text", numeric_text::check),
     ("options", options::check),
-    ("statement_start", statement_start::check),
 ];

@@ -52,7 +52,7 @@ pub fn reads_time(type_oid: Oid) -> bool {
 }
 
 /// Returns true if a text that becomes a value of this type may be a word for a day, so that CURRENT_DATE is one more
-/// clock expression of its query. So with date, daterange, datemultirange and their arrays.
+/// clock expression of its query: date and its array.
 pub fn has_dates(type_oid: Oid) -> bool {
-    matches!(type_oid.to_u32(), 1082 | 1182 | 3912 | 3913 | 4535 | 6155)
+    matches!(type_oid, pg_sys::DATEOID | pg_sys::DATEARRAYOID)
 }

@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use super::met_bodies::MetBodies;
 use crate::pg::backend::WalkDepth;
 use crate::pg::tree::Tree;
-use crate::query::types::{Nature, TypeFacts};
+use crate::query::types::TypeFacts;
 
 /// A function that is to blame for a refusal.
 #[derive(Clone, Copy, Debug)]
@@ -41,8 +41,6 @@ pub(super) struct EligibilityChecker {
     pub(super) offender: Option<Blamed>,
     /// A function was met that calls output functions of its arguments' types.
     pub(super) calls_output: bool,
-    /// A function was met that converts its arguments to JSON, by a user's cast if there is one.
-    pub(super) converts_to_json: bool,
     /// A function was met whose result depends on settings.
     pub(super) reads_settings: bool,
     /// Functions whose definitions have been checked, and whether that was inside a function that is IMMUTABLE.
@@ -84,7 +82,6 @@ impl EligibilityChecker {
             reason: None,
             offender: None,
             calls_output: false,
-            converts_to_json: false,
             reads_settings: false,
             defined: HashSet::new(),
             bodies: MetBodies::new(seed),
@@ -152,8 +149,7 @@ impl EligibilityChecker {
         if let Some(reason) = self.reason {
             return Err(reason);
         }
-        let unseen_calls = (self.calls_output && self.types.nature == Nature::Foreign)
-            || (self.converts_to_json && self.types.nature > Nature::BuiltIn);
+        let unseen_calls = self.calls_output && self.types.foreign;
         for (found, reason) in [
             (unseen_calls, Reason::StableFunction),
             (self.types.too_complex, Reason::TooComplex),

@@ -13,7 +13,7 @@ use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
 use super::node_kinds::type_of;
-use super::readings::is_container;
+use super::readings::is_array;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child};
 use crate::query::clock;
@@ -46,8 +46,8 @@ impl EligibilityChecker {
         if self.check_time_read(coercion.resulttype) {
             return true;
         }
-        if is_container(coercion.resulttype) {
-            return self.check_function(writes) || self.check_container_read(coercion.resulttype);
+        if is_array(coercion.resulttype) {
+            return self.check_function(writes) || self.check_array_read(coercion.resulttype);
         }
         let reads = reader_of(coercion.resulttype);
         if self.clock != ClockPlace::Outside

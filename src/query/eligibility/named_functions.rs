@@ -12,7 +12,7 @@ use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child};
 use crate::query::clock::asks_for_time;
 use crate::query::function_table::has;
-use crate::query::function_table::properties::{FROM_TODAY, LISTING_COLUMNS, MAKING_ROWS, SEARCHING, SESSION};
+use crate::query::function_table::properties::{FROM_TODAY, LISTING_COLUMNS, SEARCHING, SESSION};
 use crate::query::operator_families;
 use crate::query::trusted_extensions::{is_trusted_function, is_trusted_operator};
 use crate::query::volatility::definition::{self, Definition};
@@ -84,9 +84,6 @@ impl EligibilityChecker {
         if has(call.funcid, LISTING_COLUMNS) {
             return self.check_call_with_columns(call);
         }
-        if has(call.funcid, MAKING_ROWS) {
-            return self.check_populating(call);
-        }
         self.check_function(call.funcid) || self.check_missing_arguments(call.funcid, child!(call.args))
     }
 
@@ -121,11 +118,6 @@ impl EligibilityChecker {
             FunctionVerdict::ReadsSettings => self.reads_settings = true,
             FunctionVerdict::CallsOutputFunctions => {
                 self.calls_output = true;
-                self.reads_settings = true;
-            }
-            FunctionVerdict::ConvertsToJson => {
-                self.calls_output = true;
-                self.converts_to_json = true;
                 self.reads_settings = true;
             }
             FunctionVerdict::Unsound(reason) => {

@@ -1,13 +1,13 @@
-//! Values that the server reads from texts and from JSON, by input functions that it finds through their types: the parts of arrays, ranges
-//! and rows, the columns of json_to_record and its relatives, the fields of json_populate_record. All of them are checked as if the query
-//! called them. A date may be a word such as `today`, so CURRENT_DATE is then in the key (`coercions`). Times and timestamps are refused.
+//! Values that the server reads from texts and from JSON, by input functions that it finds through their types: the elements of arrays, and
+//! the columns of json_to_record and its relatives. All of them are checked as if the query called them. A date may be a word such as
+//! `today`, so CURRENT_DATE is then in the key (`coercions`). Times and timestamps are refused, and so are rows and ranges, whose functions
+//! read by those of their parts.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
 use super::sql_functions::FORBIDDEN;
-use crate::pg::row_type::columns_of;
 use crate::pg::tree::{Tree, child, child_oids};
 use crate::query::clock::has_dates;
 use crate::query::function_table::has;
@@ -15,28 +15,17 @@ use crate::query::function_table::properties::LISTING_COLUMNS;
 use crate::query::volatility;
 use crate::query::volatility::definition::{self, reader_of};
 
-/// array_in, record_in, range_in, multirange_in: they read by the input functions of what they contain.
+/// array_in, which reads by the input function of the element.
 const ARRAY_IN: u32 = 750;
-const RECORD_IN: u32 = 2290;
-const RANGE_IN: u32 = 3834;
-const MULTIRANGE_IN: u32 = 4231;
-/// Deepest nesting of types that is checked.
-const DEEPEST: u32 = 8;
 
 /// Types whose values a text may give by the time at which it is read.
 const READ_NOW: [pg_sys::Oid; 4] = [pg_sys::TIMESTAMPOID, pg_sys::TIMESTAMPTZOID, pg_sys::TIMEOID, pg_sys::TIMETZOID];
 const NOW: &str = "which reads the word `now` in a text as the present time (`to_timestamp` with a format does not)";
 
-/// Is the type made of others, as arrays, rows and ranges are?
-pub(super) fn is_container(type_oid: pg_sys::Oid) -> bool {
-    // SAFETY: reads catalogs about a type of the tree.
-    unsafe {
-        kept!(pg_sys::get_element_type(type_oid)) != pg_sys::InvalidOid
-            || matches!(
-                kept!(pg_sys::get_typtype(type_oid)) as u8,
-                pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_RANGE | pg_sys::TYPTYPE_MULTIRANGE
-            )
-    }
+/// Returns true if the type is an array.
+pub(super) fn is_array(type_oid: pg_sys::Oid) -> bool {
+    // SAFETY: reads a catalog about a type of the tree.
+    unsafe { kept!(pg_sys::get_element_type(type_oid)) != pg_sys::InvalidOid }
 }
 
 /// Each function returns true to stop the walk.
@@ -46,10 +35,10 @@ impl EligibilityChecker {
         READ_NOW.contains(&type_oid) && self.blame_because(reader_of(type_oid), Reason::StableFunction, NOW)
     }
 
-    /// Checks how values of a container are read from a text. If dates are read, CURRENT_DATE goes into the key.
-    pub(super) fn check_container_read(&mut self, type_oid: pg_sys::Oid) -> bool {
+    /// Checks how an array is read from a text. If dates are read, CURRENT_DATE goes into the key.
+    pub(super) fn check_array_read(&mut self, type_oid: pg_sys::Oid) -> bool {
         let has_dates = has_dates(type_oid);
-        (has_dates && self.check_day(reader_of(type_oid))) || self.check_reading(type_oid, has_dates, 0)
+        (has_dates && self.check_day(reader_of(type_oid))) || self.check_reading(type_oid, has_dates)
     }
 
     /// Notes that a function reads dates. They can be in the key only if the query itself calls it.
@@ -62,38 +51,20 @@ impl EligibilityChecker {
     }
 
     /// Checks how values of a type are read. `with_dates`: CURRENT_DATE is in the key.
-    fn check_reading(&mut self, type_oid: pg_sys::Oid, with_dates: bool, depth: u32) -> bool {
-        if depth > DEEPEST {
-            return self.refuse(Reason::TooComplex);
-        }
+    fn check_reading(&mut self, type_oid: pg_sys::Oid, with_dates: bool) -> bool {
         self.note_type(type_oid);
         self.types.note_contained(type_oid);
         let reads = reader_of(type_oid);
-        let below = depth + 1;
         // SAFETY: reads catalogs about a type of the tree, or one that such a type contains.
-        unsafe {
-            let element = kept!(pg_sys::get_element_type(type_oid));
-            if element != pg_sys::InvalidOid {
-                return self.check_container(reads, ARRAY_IN) || self.check_reading(element, with_dates, below);
-            }
-            match kept!(pg_sys::get_typtype(type_oid)) as u8 {
-                pg_sys::TYPTYPE_COMPOSITE => {
-                    self.check_container(reads, RECORD_IN)
-                        || columns_of(type_oid).into_iter().any(|column| self.check_reading(column, with_dates, below))
-                }
-                pg_sys::TYPTYPE_RANGE => {
-                    self.check_container(reads, RANGE_IN)
-                        || self.check_reading(kept!(pg_sys::get_range_subtype(type_oid)), with_dates, below)
-                }
-                pg_sys::TYPTYPE_MULTIRANGE => {
-                    self.check_container(reads, MULTIRANGE_IN)
-                        || self.check_reading(kept!(pg_sys::get_multirange_range(type_oid)), with_dates, below)
-                }
-                pg_sys::TYPTYPE_DOMAIN => self.refuse(Reason::DomainConstraint),
-                pg_sys::TYPTYPE_PSEUDO => self.blame(reads, Reason::StableFunction),
-                _ if type_oid == pg_sys::DATEOID && with_dates => self.check_body_of(reads),
-                _ => self.check_time_read(type_oid) || self.check_function(reads),
-            }
+        let (element, kind) =
+            unsafe { (kept!(pg_sys::get_element_type(type_oid)), kept!(pg_sys::get_typtype(type_oid)) as u8) };
+        if element != pg_sys::InvalidOid {
+            return self.check_reader_of_array(reads) || self.check_reading(element, with_dates);
+        }
+        match kind {
+            pg_sys::TYPTYPE_DOMAIN => self.refuse(Reason::DomainConstraint),
+            _ if type_oid == pg_sys::DATEOID && with_dates => self.check_body_of(reads),
+            _ => self.check_time_read(type_oid) || self.check_function(reads),
         }
     }
 
@@ -103,9 +74,9 @@ impl EligibilityChecker {
         self.bodies.immutable || self.is_kept()
     }
 
-    /// Checks the function that reads a container, which has to be the server's.
-    fn check_container(&mut self, reads: pg_sys::Oid, expected: u32) -> bool {
-        if reads.to_u32() != expected || self.may_not_read() {
+    /// Checks the function that reads an array, which has to be the server's.
+    fn check_reader_of_array(&mut self, reads: pg_sys::Oid) -> bool {
+        if reads.to_u32() != ARRAY_IN || self.may_not_read() {
             return self.blame(reads, Reason::StableFunction);
         }
         self.calls_output = true;
@@ -137,7 +108,7 @@ impl EligibilityChecker {
         self.lists_columns = call.as_ptr();
         let has_dates = child_oids!(function.funccoltypes).any(has_dates);
         (has_dates && self.check_day(call.funcid))
-            || child_oids!(function.funccoltypes).any(|column| self.check_reading(column, has_dates, 1))
+            || child_oids!(function.funccoltypes).any(|column| self.check_reading(column, has_dates))
     }
 
     /// Checks a call of such a function. Elsewhere than in FROM it has no columns.
@@ -146,17 +117,5 @@ impl EligibilityChecker {
             return self.blame(call.funcid, Reason::StableFunction);
         }
         self.check_body_of(call.funcid)
-    }
-
-    /// Checks a function that makes a row of a named type out of JSON. What of it JSON does not say is taken from the argument of that type.
-    pub(super) fn check_populating(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
-        if self.may_not_read() {
-            return self.blame(call.funcid, Reason::StableFunction);
-        }
-        self.calls_output = true;
-        self.check_day(call.funcid)
-            || self.check_reading(call.funcresulttype, true, 0)
-            || self.check_body_of(call.funcid)
-            || self.check_missing_arguments(call.funcid, child!(call.args))
     }
 }

@@ -12,7 +12,7 @@ use crate::pg::error_passing::edge;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 use crate::query::node_table::in_query;
 use crate::query::repeatability;
-use crate::query::types::{Nature, nature};
+use crate::query::types::is_foreign;
 use crate::query::unused_columns::is_unused;
 use crate::query::volatility::definition;
 
@@ -119,7 +119,7 @@ impl EligibilityChecker {
             MinMaxExpr(expression) => {
                 // Its comparison function is found through the type, not named by the tree.
                 self.types.note_contained(expression.minmaxtype);
-                (nature(expression.minmaxtype) > Nature::BuiltIn && self.refuse(Reason::UserDefinedFunction))
+                (is_foreign(expression.minmaxtype) && self.refuse(Reason::UserDefinedFunction))
                     || (self.clock == ClockPlace::Inside && self.check_comparison_in_clock(expression.minmaxtype))
             },
             SubscriptingRef(subscript) => {

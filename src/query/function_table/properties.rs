@@ -17,19 +17,16 @@ pub const READING: u32 = 1 << 1;
 pub const SETTINGS: u32 = 1 << 3;
 /// STABLE, and reads the text search configuration that `default_text_search_config` names, and nothing else.
 pub const SEARCHING: u32 = 1 << 4;
-/// STABLE, and calls the output functions of its arguments' types.
+/// STABLE, and calls the output functions of its arguments' types, or converts these to JSON, by a cast if a user has
+/// defined one.
 pub const OUTPUT: u32 = 1 << 5;
-/// STABLE, and converts any type to JSON, by a cast if the user has defined one.
-pub const JSON: u32 = 1 << 6;
 /// Does the same, and is marked IMMUTABLE all the same.
-pub const JSON_THOUGH_IMMUTABLE: u32 = 1 << 7;
+pub const OUTPUT_THOUGH_IMMUTABLE: u32 = 1 << 7;
 
 /// Asks for the time, the user or a setting: a query with it is refused for a reason of its own.
 pub const SESSION: u32 = 1 << 8;
 /// `age` with one argument, which counts from the present date: CURRENT_DATE is in its body.
 pub const FROM_TODAY: u32 = 1 << 21;
-/// Makes rows of a named type out of JSON, whose columns may be dates.
-pub const MAKING_ROWS: u32 = 1 << 22;
 /// Makes rows out of JSON whose columns the query lists.
 pub const LISTING_COLUMNS: u32 = 1 << 9;
 

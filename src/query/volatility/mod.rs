@@ -10,7 +10,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::function_table::has;
-use super::function_table::properties::{CLEAN, JSON, JSON_THOUGH_IMMUTABLE, OUTPUT, READING, SEARCHING, SETTINGS};
+use super::function_table::properties::{CLEAN, OUTPUT, OUTPUT_THOUGH_IMMUTABLE, READING, SEARCHING, SETTINGS};
 use super::trusted_extensions::is_trusted_function;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 
@@ -21,10 +21,9 @@ pub enum FunctionVerdict {
     Sound,
     /// The same answer for the same arguments and settings.
     ReadsSettings,
-    /// Sound as long as it meets no type with output functions of a user's own, which it would call unseen.
+    /// Sound as long as it meets no type with output functions or casts to JSON of a user's own, which it would call
+    /// unseen.
     CallsOutputFunctions,
-    /// Sound as long as it meets built-in types only: it searches for casts to JSON of any other.
-    ConvertsToJson,
     /// The query must be bypassed.
     Unsound(Reason),
 }
@@ -40,8 +39,8 @@ pub fn check(oid: pg_sys::Oid) -> FunctionVerdict {
     // SAFETY: reads a catalog; the function is named by the query, so it exists.
     let volatility = unsafe { kept!(pg_sys::func_volatile(oid)) } as u8;
     let immutable = volatility == pg_sys::PROVOLATILE_IMMUTABLE;
-    if has(oid, JSON_THOUGH_IMMUTABLE) {
-        return FunctionVerdict::ConvertsToJson;
+    if has(oid, OUTPUT_THOUGH_IMMUTABLE) {
+        return FunctionVerdict::CallsOutputFunctions;
     }
     if immutable {
         // Any function may be marked so. One that is not known may read the clock, or the server's state.
@@ -58,9 +57,6 @@ pub fn check(oid: pg_sys::Oid) -> FunctionVerdict {
     }
     if has(oid, OUTPUT) {
         return FunctionVerdict::CallsOutputFunctions;
-    }
-    if has(oid, JSON) {
-        return FunctionVerdict::ConvertsToJson;
     }
     let stable = volatility == pg_sys::PROVOLATILE_STABLE;
     FunctionVerdict::Unsound(if stable { Reason::StableFunction } else { Reason::VolatileFunction })

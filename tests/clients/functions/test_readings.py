@@ -1,5 +1,5 @@
-"""What the server reads from texts and from JSON, by input functions that it finds through types: arrays, ranges, rows, the columns of
-jsonb_to_record and the fields of jsonb_populate_record."""
+"""What the server reads from texts and from JSON, by input functions that it finds through types: arrays, and the columns of
+jsonb_to_record."""
 
 import random
 
@@ -14,7 +14,6 @@ MADE = """
     CREATE DOMAIN small AS int CHECK (VALUE < 10);
     CREATE TYPE pair AS (a int, m mood);
     CREATE TYPE moment AS (a int, at timestamptz);
-    CREATE TYPE limited AS (a small);
     CREATE TABLE t (id int PRIMARY KEY, j jsonb, x text, d text, f text);
     INSERT INTO t VALUES (1, '{"a": 1, "b": "x", "m": "ok", "d": "2024-03-02", "n": [1, 2], "p": {"a": 3, "m": "sad"}, "i": "1 day", "r": "[1,5)"}', '{1,2}', '01/02/2024', '1.5'),
                          (2, '{"a": 7, "m": null, "f": 0.1, "n": [], "p": "(4,ok)", "k": [{"a": 1}, {"a": 2}]}', '{5,3}', '03/04/2024', '2'),
@@ -22,20 +21,14 @@ MADE = """
 """
 
 SERVED = [
-    "SELECT id, r.a, b, m, r.d, n, p, i::text, r.r, t.f FROM t, jsonb_to_record(j) AS r(a int, b text, m mood, d date, n int[], p pair, i interval, r int4range, f float8) ORDER BY id",
+    "SELECT id, r.a, b, m, r.d, n, p, i::text, r.r, t.f FROM t, jsonb_to_record(j) AS r(a int, b text, m mood, d date, n int[], p text, i interval, r text, f float8) ORDER BY id",
     "SELECT id, r.* FROM t, json_to_record(j::json) AS r(a bigint, b varchar(3), n numeric(8,2)[], k json, p jsonb) ORDER BY id",
     "SELECT id, r.a FROM t, jsonb_to_recordset(j -> 'k') AS r(a smallint) WHERE id = 2",
     "SELECT * FROM json_to_recordset('[{\"a\": 1}, {\"a\": 2}]') AS r(a numeric(6,1)), t",
     "SELECT id, a, b FROM t, ROWS FROM (jsonb_to_recordset(j -> 'k') AS (a int), generate_series(1, 3)) AS r(a, b) WHERE id = 2",
-    "SELECT id, (jsonb_populate_record(NULL::pair, j)).* FROM t ORDER BY id",
-    "SELECT id, jsonb_populate_record(ROW(5, 'sad')::pair, j) FROM t ORDER BY id",
-    "SELECT id, r FROM t, jsonb_populate_recordset(NULL::pair, j -> 'k') r WHERE id = 2",
-    "SELECT id, r.m FROM t, json_populate_record(NULL::pair, j::json) r ORDER BY id",
     "SELECT id, x::int[], ('{NULL,' || id || '}')::text[], ('{' || f || '}')::float8[] FROM t ORDER BY id",
-    "SELECT id, ('[0,' || f || ']')::numrange, ('{[1,' || id || ']}')::int4multirange FROM t ORDER BY id",
-    "SELECT id, ('(' || id || ',ok)')::pair, ('{sad,ok}' || left(x, 0))::mood[] FROM t ORDER BY id",
+    "SELECT id, ('{sad,ok}' || left(x, 0))::mood[] FROM t ORDER BY id",
     "SELECT id, ('{' || d || ',today}')::date[] FROM t ORDER BY id",
-    "SELECT id, ('[,' || d || ']')::daterange FROM t ORDER BY id",
 ]
 
 
@@ -83,37 +76,21 @@ def test_as_other_roles(made, connect):
     made.execute("DROP OWNED BY readings_reader; DROP ROLE readings_reader")
 
 
-@pytest.mark.parametrize("change", [
-    "ALTER TYPE mood RENAME VALUE 'ok' TO 'fine'; UPDATE t SET j = j || '{\"m\": \"fine\"}' WHERE id = 1",
-    "ALTER TYPE pair ADD ATTRIBUTE b text",
-    "ALTER TYPE pair ALTER ATTRIBUTE a TYPE text",
-    "ALTER TYPE pair RENAME ATTRIBUTE a TO id",
-    "ALTER TYPE pair DROP ATTRIBUTE m",
-])
-def test_types_that_change(made, other, change):
-    queries = ["SELECT id, jsonb_populate_record(NULL::pair, j) FROM t WHERE id <> 2 ORDER BY id",
-               "SELECT id, r.* FROM t, jsonb_to_record(j) AS r(p pair, a int) WHERE id <> 2 ORDER BY id",
-               "SELECT id, (jsonb_populate_record(NULL::pair, j))::text FROM t WHERE id <> 2 ORDER BY id"]
-    for query in queries:
-        assert agree(made, query, prepare=True) == HIT
-        assert agree(other, query) == HIT
-    other.execute(change.replace("ALTER TYPE mood", "UPDATE t SET j = j - 'm' - 'p'; ALTER TYPE mood"))
-    for query in queries:
-        for one in (made, other):
-            assert agree(one, query) == HIT, query
-        assert made.rows(query, prepare=True) == made.uncached(query)
-
-
 REFUSALS = {
     "SELECT x::timestamp FROM t WHERE false": REFUSED,
     "SELECT ('{' || d || '}')::timestamptz[] FROM t": REFUSED,
     "SELECT ('[,' || d || ']')::tsrange FROM t": REFUSED,
     "SELECT r.* FROM t, jsonb_to_record(j) AS r(a int, at timestamptz)": REFUSED,
     "SELECT r.* FROM t, jsonb_to_record(j) AS r(a int, at time[])": REFUSED,
-    "SELECT jsonb_populate_record(NULL::moment, j) FROM t": REFUSED,
+    "SELECT (jsonb_populate_record(NULL::pair, j)).* FROM t": REFUSED,
+    "SELECT r FROM t, jsonb_populate_recordset(NULL::pair, j -> 'k') r": REFUSED,
+    "SELECT ('[0,' || f || ']')::numrange FROM t": REFUSED,
+    "SELECT ('{[1,' || id || ']}')::int4multirange FROM t": REFUSED,
+    "SELECT ('(' || id || ',ok)')::pair FROM t": REFUSED,
+    "SELECT r.* FROM t, jsonb_to_record(j) AS r(p pair)": REFUSED,
+    "SELECT r.* FROM t, jsonb_to_record(j) AS r(r int4range)": REFUSED,
     "SELECT ('(1,' || id || ')')::moment FROM t WHERE false": REFUSED,
     "SELECT r.* FROM t, jsonb_to_record(j) AS r(a small)": ("BYPASS", "domain_constraint"),
-    "SELECT jsonb_populate_record(NULL::limited, j) FROM t": ("BYPASS", "domain_constraint"),
     "SELECT ('{' || id || '}')::small[] FROM t": ("BYPASS", "domain_constraint"),
     "SELECT r.* FROM t, jsonb_to_record(j) AS r(a regclass)": REFUSED,
     "SELECT ('{' || id || '}')::regclass[] FROM t": REFUSED,
@@ -124,15 +101,6 @@ REFUSALS = {
 @pytest.mark.parametrize("query", REFUSALS)
 def test_refused(made, query):
     assert agree(made, query) == REFUSALS[query]
-
-
-def test_dates_in_rows_that_a_text_gives(made):
-    """Only the catalogs tell that a row has a date, and the walk that identifies a query does not ask them."""
-    made.execute("CREATE TYPE dated AS (a int, d date)")
-    assert agree(made, "SELECT ('(1,2024-01-0' || id || ')')::dated FROM t") == REFUSED
-    assert agree(made, "SELECT jsonb_populate_record(NULL::dated, j) FROM t") == HIT
-    assert agree(made, "SELECT r.* FROM t, jsonb_to_record(j || '{\"p\": [2, \"today\"]}') AS r(p int)  WHERE id = 9") == HIT
-    assert agree(made, "SELECT r.d FROM t, jsonb_to_record('{\"d\": {\"d\": \"today\"}}') AS r(d dated)") == REFUSED
 
 
 def test_a_function_of_a_user_in_an_input(made):

@@ -4,7 +4,7 @@ import pytest
 
 TABLE = "CREATE TABLE t AS SELECT g AS id, 'räksmörgås ' || g AS name FROM generate_series(1, 20) g"
 # What stands before a statement, behind the semicolon of the one before.
-BEFORE = ["", " ", "\n", " \t\r\n ", "-- of the line\n", "/* a; b */ ", ";;\n", " -- a; b\n;"]
+BEFORE = ["", " ", "\n", " \t\r\n ", "-- of the line\n", "/* a, b */ ", ";;\n", " -- a; b\n;"]
 COUNT = 64
 
 
