@@ -68,14 +68,14 @@ pub enum LogDecisions {
 }
 
 /// Defines all settings and reserves the prefix. Called once, from `_PG_init`.
-pub fn define() {
+pub fn define(check_trusted: pg_sys::GucStringCheckHook) {
     define_switches();
     define_sizes_of_shared_memory();
     define_admission();
     define_fragments();
     define_waiting();
     define_staleness();
-    define_trust();
+    define_trust(check_trusted);
     define_diagnostics();
     define_presets();
     // SAFETY: a plain C call with a NUL-terminated literal, in the postmaster during preload.
@@ -230,16 +230,22 @@ fn define_fragments() {
     );
 }
 
-/// What a superuser promises.
-fn define_trust() {
-    GucRegistry::define_string_guc(
-        c"pg_arrow_cache.trusted_extensions",
-        c"Extensions whose immutable functions, operators and operator classes count like built-in ones.",
-        c"Names, separated by commas.",
-        &TRUSTED_EXTENSIONS,
-        GucContext::Suset,
-        GucFlags::default(),
-    );
+/// What a superuser promises. The server calls `check` for each list before it takes it.
+fn define_trust(check: pg_sys::GucStringCheckHook) {
+    // SAFETY: the only hook is one that the caller has guarded.
+    unsafe {
+        GucRegistry::define_string_guc_with_hooks(
+            c"pg_arrow_cache.trusted_extensions",
+            c"Extensions whose immutable functions, operators and operator classes count like built-in ones.",
+            c"Names, separated by commas.",
+            &TRUSTED_EXTENSIONS,
+            GucContext::Suset,
+            GucFlags::default(),
+            check,
+            None,
+            None,
+        );
+    }
 }
 
 /// Finding out what the cache does, and whether it is right.

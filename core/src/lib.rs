@@ -64,6 +64,6 @@ pub use replay::{Change, ChangeKind, Full, ReplayFault, ReplayState, ReplayedCha
 pub use result_digest::Digest;
 pub use room::{OutOfMemory, Room, RoomyVec};
 pub use shown::{LONGEST_SHOWN, shown, shown_list};
-pub use sql_text::hint::{Hint, hint};
+pub use sql_text::hint::{Hint, hint, unclear_hint};
 pub use sql_text::{has_clock_word, text_fingerprint};
 pub use versions::{AskedXids, Definers, Slot, SlotId, SnapshotView, Versions, widen_xid};

@@ -1,6 +1,6 @@
 //! Hints in the comments before a statement.
 
-use arrow_cache_core::{Hint, hint};
+use arrow_cache_core::{Hint, hint, unclear_hint};
 use proptest::prelude::*;
 
 const PLAIN: Option<Hint> = Some(Hint::Always { ttl: None, fragments: true, max_stale: None });
@@ -132,7 +132,7 @@ fn what_does_not_parse_asks_for_nothing() {
 }
 
 #[test]
-fn what_is_not_understood_has_no_effect() {
+fn what_is_meant_for_us_and_not_understood_is_found() {
     for (inside, expected) in [
         ("arow_cache", None),
         ("Arrow_Cahce", None),
@@ -158,7 +158,28 @@ fn what_is_not_understood_has_no_effect() {
     ] {
         let comment = format!("/*+ {inside} */");
         let statement = format!("/*+ SeqScan(t) */ {comment} SELECT 1");
+        assert_eq!(unclear_hint(statement.as_bytes()), Some(comment.as_bytes()), "{statement:?}");
         assert_eq!(hint(statement.as_bytes()), expected, "{statement:?}");
+    }
+}
+
+#[test]
+fn what_is_understood_or_meant_for_others_is_not_unclear() {
+    for statement in [
+        "/*+ arrow_cache */ SELECT 1",
+        "/*+ no_arrow_cache*/ SELECT 1",
+        "/*+ Leading((a b)) arrow_cache(ttl=30, fragments=off) Rows(a b #10) Set(work_mem \"64MB\") */ SELECT 1",
+        "/*+ SeqScan(arow_cache) IndexScan(arrow_cache) */ SELECT 1",
+        "/*+ RESULT_CACHE, NOCACHE no_cache parallel(t, 4); */ SELECT 1",
+        "/*+ arrows cache arrow */ SELECT 1",
+        "/* arow_cache */ SELECT 1",
+        "/* + arrow_cache(x) */ SELECT 1",
+        "SELECT /*+ arow_cache */ 1",
+        "/*+ SeqScan(\"t) arow_cache */ SELECT 1",
+        "/*+ arow_cache",
+        "",
+    ] {
+        assert_eq!(unclear_hint(statement.as_bytes()), None, "{statement:?}");
     }
 }
 
@@ -202,7 +223,7 @@ fn a_query_inside_another_statement_has_hints_too() {
 proptest! {
     #[test]
     fn any_text_is_read_without_a_fault(statement in proptest::collection::vec(any::<u8>(), 0..80)) {
-        let _ = hint(&statement);
+        let _ = (hint(&statement), unclear_hint(&statement));
     }
 
     #[test]

@@ -17,11 +17,28 @@ pub fn warn_of_difference(query_id: i64, stored: u64, executed: u64) {
         .report(PgLogLevel::WARNING);
 }
 
+/// Warns whoever names an extension among the trusted ones that this changes nothing.
+pub fn warn_of_useless_trust(extension: &str) {
+    let message = format!("trusting the extension \"{extension}\" changes nothing");
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, message, "pg_arrow_cache")
+        .set_detail("Its functions read tables, files or state of the session.")
+        .report(PgLogLevel::WARNING);
+}
+
 /// Tells the client that a check could not compare everything.
 pub fn notice_undecided_check() {
     let message = "others were changing the cache all the time: its records, lists and bytes could not be compared";
     ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message, "pg_arrow_cache")
         .set_hint("Call the function again at a quieter moment.")
+        .report(PgLogLevel::NOTICE);
+}
+
+/// Tells the client that a hint is not understood.
+pub fn notice_unclear_hint() {
+    let message = "a hint before the statement seems to be meant for pg_arrow_cache, and is not understood";
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message, "pg_arrow_cache")
+        .set_detail("What is not understood has no effect.")
+        .set_hint("There are no_arrow_cache and arrow_cache, the latter with or without options: arrow_cache(ttl=30, max_stale=5s, fragments=off).")
         .report(PgLogLevel::NOTICE);
 }
 

@@ -10,7 +10,9 @@ mod raise;
 mod sqlstates;
 
 pub use backtraces::keep_stacks_private;
-pub use log::{log, log_lost_client, notice_undecided_check, warn_of_difference};
+pub use log::{
+    log, log_lost_client, notice_unclear_hint, notice_undecided_check, warn_of_difference, warn_of_useless_trust,
+};
 pub use messages::CacheError;
 pub use raise::{fail_startup, or_raise};
 pub use sqlstates::{is_about_a_value, is_about_memory, is_cancel, refuses_prepared};

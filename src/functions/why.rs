@@ -5,7 +5,7 @@
 
 use std::ffi::CStr;
 
-use arrow_cache_core::Reason;
+use arrow_cache_core::{Reason, unclear_hint};
 use pgrx::pg_sys;
 
 use super::unindexed_time;
@@ -58,18 +58,23 @@ fn why(call: FunctionCall<'_>) -> Set<Answer> {
     let text = export::query_text(call).unwrap_or_default();
     // SAFETY: a snapshot is active.
     let checked = export::under_callers_snapshot(|| export::within(&text, || unsafe { check(&store, &text) }));
+    let is_unclear = unclear_hint(text.to_bytes()).is_some();
     Set::once(match checked {
         Ok((relations, parts)) => {
-            let details = [b"rests on ".to_vec(), listed(relations), parts];
+            let hint = if is_unclear { b"; a hint before it is not understood".to_vec() } else { Vec::new() };
+            let details = [b"rests on ".to_vec(), listed(relations), parts, hint];
             (true, None, Some(Text(details.concat())))
         }
         Err(Refusal { reason: Reason::OutOfMemory, .. }) => CacheError::out_of_memory().raise(),
         Err(Refusal { reason, offender }) => {
             let sentence = reason.describe().as_bytes();
-            let detail = match offender {
+            let mut detail = match offender {
                 Some(offender) => [sentence, b" It ", &offender, b"."].concat(),
                 None => sentence.to_vec(),
             };
+            if is_unclear {
+                detail.extend_from_slice(b" A hint before it is not understood.");
+            }
             (false, Some(reason.name()), Some(Text(detail)))
         }
     })

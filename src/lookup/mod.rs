@@ -50,6 +50,7 @@ pub mod staleness;
 mod start;
 mod statement;
 pub mod timing;
+mod unclear_hints;
 mod verdict;
 mod waited;
 

@@ -9,7 +9,7 @@ use super::fingerprint::Fingerprint;
 use super::forms::{self, Finding};
 use super::placeholder;
 use super::verdict::{Eligible, check, meaning};
-use super::{price, quick_statements, rules, timing};
+use super::{price, quick_statements, rules, timing, unclear_hints};
 use crate::pg::allocator;
 use crate::query::eligibility::reads_nothing;
 use crate::query::hashes::FormId;
@@ -59,6 +59,7 @@ pub fn before_planning(call: &Call<'_>) -> Planning {
 /// # Errors
 /// The reason to refuse the query.
 fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
+    unclear_hints::tell(call);
     let may_stand_in = !session::must_plan();
     let is_one_shot = may_stand_in && call.is_one_shot();
     // Statements with values by Bind are known by their form, like those whose plan is kept.

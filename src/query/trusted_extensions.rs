@@ -6,15 +6,16 @@
 //! Whoever owns an extension may add objects of his own to it. Only superusers can make functions in C, so that an operator is as good as its
 //! functions, and a function that has left the extension is as good as before: membership has no version, and needs none.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char, c_void};
 
 use pgrx::pg_sys;
 
 use crate::pg::catalog_row::{CatalogRow, DeclaredArgument};
+use crate::pg::error_passing::edge;
 use crate::pg::extension;
 use crate::pg::object_ids::{C_LANGUAGE, FIRST_UNPINNED_OID, INTERNAL_LANGUAGE};
 use crate::pg::row_type;
-use crate::settings;
+use crate::{error, settings};
 
 /// Languages whose functions are not kept as a text that the server reads.
 const COMPILED: [u32; 2] = [INTERNAL_LANGUAGE, C_LANGUAGE];
@@ -263,4 +264,34 @@ fn is_known_unsafe(extension: &Extension) -> bool {
         Some((_, Safe::AllBut { versions, .. })) => !is_version(extension, versions),
         _ => false,
     }
+}
+
+/// Called by the server before it takes a list. Warns whoever sets it of each name that changes nothing, whatever the
+/// version. Reads no catalogs, since there may be no transaction.
+pub unsafe extern "C-unwind" fn check_list(
+    list: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    source: pg_sys::GucSource::Type,
+) -> bool {
+    let body = || {
+        // SAFETY: null, or a text that ends with NUL, as the server promises; a plain global. Parallel workers take over
+        // what their leader has set.
+        let list = unsafe {
+            if source < pg_sys::GucSource::PGC_S_INTERACTIVE || pg_sys::InitializingParallelWorker || (*list).is_null()
+            {
+                return true;
+            }
+            CStr::from_ptr(*list)
+        };
+        for name in list.to_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            let is_useless =
+                |(known, safe): &(&[u8], Safe)| known.eq_ignore_ascii_case(name) && matches!(safe, Safe::Nothing);
+            if let Some((known, _)) = KNOWN.iter().find(|entry| is_useless(entry)) {
+                error::warn_of_useless_trust(&String::from_utf8_lossy(known));
+            }
+        }
+        true
+    };
+    // SAFETY: the server calls this; no frame between has destructors.
+    unsafe { edge(body) }
 }

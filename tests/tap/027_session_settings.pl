@@ -116,7 +116,7 @@ for my $set ('enable_seqscan = off', 'enable_hashagg = off', 'constraint_exclusi
 	'cursor_tuple_fraction = 1', 'max_parallel_workers_per_gather = 0', 'statement_timeout = 100000', 'lock_timeout = 100000',
 	"lc_messages = 'C'", "application_name = 'another'", 'client_min_messages = debug1', "log_min_messages = 'error'", 'default_transaction_read_only = on',
 	"default_transaction_isolation = 'repeatable read'", 'synchronous_commit = off', 'track_activities = off', 'escape_string_warning = off',
-	'check_function_bodies = off', 'temp_buffers = 200', 'synchronize_seqscans = off')
+	'check_function_bodies = off', 'temp_buffers = 200', 'synchronize_seqscans = off', "client_encoding = 'LATIN1'")
 {
 	my $query = 'SELECT id, ts, f FROM s ORDER BY id';
 	answer($node, $query);

@@ -28,10 +28,12 @@ impl Hint {
     const PLAIN: Self = Self::Always { ttl: None, fragments: true, max_stale: None };
 }
 
-/// The word of `Hint::Never`.
+/// The word of `Hint::Never`, the longest of ours.
 const NEVER: &[u8] = b"no_arrow_cache";
 /// The word of `Hint::Always`.
 const ALWAYS: &[u8] = b"arrow_cache";
+/// A word that differs from one of ours in so many letters is a slip.
+const FEW_TYPOS: usize = 2;
 /// Longest `ttl`, in seconds: that of the setting.
 const LONGEST_TTL: u32 = i32::MAX as u32;
 /// Largest `max_stale`, in milliseconds: that of the setting.
@@ -41,6 +43,17 @@ const LARGEST_MAX_STALE: u32 = i32::MAX as u32;
 /// the parenthesis of COPY stands before the query.
 #[must_use]
 pub fn hint(statement: &[u8]) -> Option<Hint> {
+    find_in_comments(statement, |comment| read(comment).hint)
+}
+
+/// The first comment where `hint` looks that seems to be meant for us, and is not understood, or only a part of it.
+#[must_use]
+pub fn unclear_hint(statement: &[u8]) -> Option<&[u8]> {
+    find_in_comments(statement, |comment| read(comment).is_unclear.then_some(comment))
+}
+
+/// The first that `find` finds in a comment before the first word of the query in a statement.
+fn find_in_comments<'s, T>(statement: &'s [u8], find: impl Fn(&'s [u8]) -> Option<T>) -> Option<T> {
     let mut at = 0;
     let mut wrapped = false;
     let mut copied = false;
@@ -50,9 +63,8 @@ pub fn hint(statement: &[u8]) -> Option<Hint> {
             b'-' if statement.get(at + 1) == Some(&b'-') => at = line_end(statement, at),
             b'/' if statement.get(at + 1) == Some(&b'*') => {
                 let end = comment_end(statement, at)?;
-                let found = in_comment(&statement[at..end]);
-                if found.is_some() {
-                    return found;
+                if let Some(found) = find(&statement[at..end]) {
+                    return Some(found);
                 }
                 at = end;
             }
@@ -77,27 +89,58 @@ pub fn hint(statement: &[u8]) -> Option<Hint> {
     }
 }
 
-/// The first hint for us in a comment, if everything before it has the syntax of hints.
-fn in_comment(comment: &[u8]) -> Option<Hint> {
-    let body = comment.strip_prefix(b"/*+")?.strip_suffix(b"*/")?;
+/// What a comment says to us.
+#[derive(Default)]
+struct Said {
+    /// The first hint for us, if everything before it has the syntax of hints.
+    hint: Option<Hint>,
+    /// There is more that seems to be meant for us.
+    is_unclear: bool,
+}
+
+/// Reads a comment.
+fn read(comment: &[u8]) -> Said {
+    let body = comment.strip_prefix(b"/*+").and_then(|body| body.strip_suffix(b"*/")).unwrap_or_default();
+    let mut said = Said::default();
+    // What stands behind other text, or behind a hint that does not parse, is no hint any more.
+    let mut is_over = false;
     let mut at = 0;
-    loop {
-        at = skip_space(body, at);
+    while let Some(&byte) = body.get(at) {
+        if is_space(byte) {
+            at += 1;
+            continue;
+        }
+        if !is_ident_start(byte) {
+            is_over = true;
+            // An option may have been meant.
+            said.is_unclear |= said.hint.is_some();
+            at += 1;
+            continue;
+        }
         let word = word_at(body, at);
-        if !is_ident_start(*word.first()?) {
-            return None;
-        }
+        let is_ours = is_one_of(word, &[NEVER, ALWAYS]);
+        let may_be_ours = is_ours || is_like_ours(dashed_word_at(body, at));
         at = skip_space(body, at + word.len());
-        let mut options = None;
-        if body.get(at) == Some(&b'(') {
-            let end = group_end(body, at)?;
-            options = Some(&body[at + 1..end - 1]);
+        let options = if body.get(at) == Some(&b'(') {
+            let start = at + 1;
+            let Some(end) = group_end(body, at) else {
+                said.is_unclear |= may_be_ours;
+                return said;
+            };
             at = end;
-        }
-        if is_one_of(word, &[NEVER, ALWAYS]) {
-            return of_word(word, options);
+            Some(&body[start..end - 1])
+        } else {
+            None
+        };
+        let hint = if is_ours && !is_over { of_word(word, options) } else { None };
+        if hint.is_some() && said.hint.is_none() {
+            said.hint = hint;
+        } else {
+            said.is_unclear |= may_be_ours;
+            is_over |= is_ours;
         }
     }
+    said
 }
 
 /// The hint that a word of ours is, with the options behind it.
@@ -107,6 +150,31 @@ fn of_word(word: &[u8], options: Option<&[u8]>) -> Option<Hint> {
     } else {
         options.map_or(Some(Hint::PLAIN), with_options)
     }
+}
+
+/// Returns true if this is a word of ours, or close to one. No hint of pg_hint_plan is.
+fn is_like_ours(word: &[u8]) -> bool {
+    [NEVER, ALWAYS].iter().any(|ours| distance(word, ours) <= FEW_TYPOS)
+}
+
+/// How many letters have to be put in, left out or replaced to make one word of the other; more than `FEW_TYPOS` if
+/// their lengths differ by more.
+fn distance(word: &[u8], ours: &[u8]) -> usize {
+    if word.len().abs_diff(ours.len()) > FEW_TYPOS {
+        return usize::MAX;
+    }
+    // Of the letters so far to each beginning of ours.
+    let mut row: [usize; NEVER.len() + 1] = std::array::from_fn(|length| length);
+    for letter in word {
+        let mut diagonal = row[0];
+        row[0] += 1;
+        for (place, other) in ours.iter().enumerate() {
+            let replaced = diagonal + usize::from(!letter.eq_ignore_ascii_case(other));
+            diagonal = row[place + 1];
+            row[place + 1] = replaced.min(row[place] + 1).min(diagonal + 1);
+        }
+    }
+    row[ours.len()]
 }
 
 /// `arrow_cache` with options: `name = value`, separated by commas, each at most once.
@@ -165,6 +233,11 @@ fn skip_space(text: &[u8], at: usize) -> usize {
 /// The word that begins at `at`.
 fn word_at(text: &[u8], at: usize) -> &[u8] {
     &text[at..end_of(text, at, is_ident_part)]
+}
+
+/// As `word_at`, with dashes as parts of the word.
+fn dashed_word_at(text: &[u8], at: usize) -> &[u8] {
+    &text[at..end_of(text, at, |byte| is_ident_part(byte) || byte == b'-')]
 }
 
 fn is_one_of(word: &[u8], wanted: &[&[u8]]) -> bool {

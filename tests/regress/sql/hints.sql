@@ -82,7 +82,7 @@ SELECT count(*) FROM hinted;
 RESET pg_arrow_cache.ttl;
 RESET pg_arrow_cache.populate;
 
--- A comment that does not parse as a hint is ignored.
+-- A comment that does not parse as a hint is ignored. If it seems to be meant for the cache, the client is told, once for each such comment.
 SELECT arrow_cache.flush() > 0 AS flushed;
 /*+ arrow_cache(ttl=-1) no_arrow_cache */ SELECT count(*) FROM hinted;
 :status
@@ -105,7 +105,16 @@ EXECUTE half;
 EXECUTE half;
 DEALLOCATE half;
 EXPLAIN (COSTS OFF) /*+ arrow_cach */ SELECT max(id) FROM hinted;
+SET client_min_messages = warning;
 /*+ arowcache */ SELECT max(id) FROM hinted;
+RESET client_min_messages;
+-- With the cache off nobody asks. why() tells each time.
+SET pg_arrow_cache.enabled = off;
+/*+ arrow_kache */ SELECT max(id) FROM hinted;
+RESET pg_arrow_cache.enabled;
+SELECT cacheable, detail LIKE 'rests on %hinted; a hint before it is not understood' AS told FROM arrow_cache.why('/*+ arrow_cache(tll=5) */ SELECT max(id) FROM hinted');
+SELECT cacheable, detail FROM arrow_cache.why('/*+ arow_cache */ SELECT max(id) FROM hinted WHERE random() < 2');
+SELECT cacheable, detail LIKE '%understood%' AS told FROM arrow_cache.why('/*+ arrow_cache(ttl=5) */ SELECT max(id) FROM hinted');
 
 -- Each statement of a string has its own; queries inside EXPLAIN, DECLARE and PREPARE have one, too.
 SELECT count(*) FROM hinted\; /*+ no_arrow_cache */ SELECT count(*) FROM hinted;
