@@ -43,6 +43,31 @@ pub fn list_of<T>(nodes: impl IntoIterator<Item = *mut T>) -> *mut pg_sys::List 
     nodes.into_iter().fold(std::ptr::null_mut(), |list, node| unsafe { kept!(pg_sys::lappend(list, node.cast())) })
 }
 
+/// A list of so many nodes, made in one step.
+pub fn list_of_all<T>(nodes: impl ExactSizeIterator<Item = *mut T>) -> *mut pg_sys::List {
+    let count = nodes.len();
+    if count == 0 {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: a list with its cells behind it, as the server allocates them (list.c, `new_list`).
+    unsafe {
+        let list: *mut pg_sys::List =
+            kept!(pg_sys::palloc(size_of::<pg_sys::List>() + count * size_of::<pg_sys::ListCell>())).cast();
+        let cells = list.add(1).cast::<pg_sys::ListCell>();
+        list.write(pg_sys::List {
+            type_: pg_sys::NodeTag::T_List,
+            length: count as i32,
+            max_length: count as i32,
+            elements: cells,
+            ..Default::default()
+        });
+        for (place, node) in nodes.enumerate() {
+            cells.add(place).write(pg_sys::ListCell { ptr_value: node.cast() });
+        }
+        list
+    }
+}
+
 /// A list of OIDs.
 pub fn list_of_oids(oids: impl IntoIterator<Item = pg_sys::Oid>) -> *mut pg_sys::List {
     // SAFETY: NIL, or a list of OIDs that is made here.

@@ -7,7 +7,7 @@ use crate::pg::compat;
 use crate::pg::memory_context::room_for;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, children};
-use crate::pg::tree_making::list_of;
+use crate::pg::tree_making::list_of_all;
 
 /// The nodes of a column of a scan. They are allocated together: a hit makes them anew.
 #[repr(C)]
@@ -75,12 +75,13 @@ pub fn scan_like(real: Tree<'_, pg_sys::PlannedStmt>, columns: &[Column]) -> pg_
     // SAFETY: room for the nodes of each column, which stay where they are.
     unsafe {
         let nodes: *mut ColumnNodes = kept!(pg_sys::palloc(columns.len().max(1) * size_of::<ColumnNodes>())).cast();
-        for (place, (target, column)) in wanted.zip(columns).enumerate() {
-            ColumnNodes::write(nodes.add(place), place as i16 + 1, target, column);
+        let mut count = 0;
+        for (target, column) in wanted.zip(columns) {
+            ColumnNodes::write(nodes.add(count), count as i16 + 1, target, column);
+            count += 1;
         }
-        let places = || (0..columns.len()).map(|place| nodes.add(place));
-        scan.custom_scan_tlist = list_of(places().map(|nodes| &raw mut (*nodes).stored));
-        scan.scan.plan.targetlist = list_of(places().map(|nodes| &raw mut (*nodes).output));
+        scan.custom_scan_tlist = list_of_all((0..count).map(|place| &raw mut (*nodes.add(place)).stored));
+        scan.scan.plan.targetlist = list_of_all((0..count).map(|place| &raw mut (*nodes.add(place)).output));
     }
     scan
 }
