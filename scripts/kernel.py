@@ -16,7 +16,7 @@ KERNEL = {
     "the rules": ["src/lookup/rules.rs", "src/lookup/portal.rs", "src/serve/started_under.rs"],
     "on a standby": ["core/src/replay/", "src/invalidation/replay/"],
     "what a transaction publishes": ["src/invalidation/", "src/pg/transaction_changes.rs"],
-    "times": ["src/query/clock/", "src/query/scan_of_parts.rs"],
+    "times": ["src/query/clock/"],
     "the same question": ["src/query/identity", "src/query/key.rs", "src/query/hashes.rs", "src/query/environment.rs", "src/query/present_settings.rs",
                           "src/query/parameters.rs", "src/query/statement_text.rs", "src/query/statement_terms.rs",
                           "src/query/extras.rs", "src/query/verdict.rs"],

@@ -168,9 +168,9 @@ fn miss(
     let plan = question.plan;
     let mut gaps = Vec::new();
     if !cuts.is_none() && question.only_asked {
-        gaps::check(plan, &clock)?;
+        gaps::check(store, plan, &clock)?;
     } else if !cuts.is_none() && refused.is_none() {
-        gaps = gaps::find(question, &clock)?;
+        gaps = gaps::find(store, question, &clock)?;
     }
     Ok(Found::Miss(Box::new(Miss {
         key,

@@ -4,11 +4,12 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::price;
 use super::question::Question;
+use super::{execute_rights, price, rules};
 use crate::pg::tree::{Tree, child, children};
 use crate::query::clock::{self, Clock, Searched};
 use crate::query::plan_kinds::is_combined;
+use crate::shmem::SharedStore;
 
 /// Most entries in the range table of a statement whose gaps are sought: planning searches of more takes too long.
 const MOST_TABLES: usize = 256;
@@ -17,8 +18,8 @@ const MOST_TABLES: usize = 256;
 ///
 /// # Errors
 /// As `check`; `OutOfMemory`.
-pub fn find(question: &Question<'_>, clock: &Clock<'_>) -> Result<Vec<u8>, Reason> {
-    let cost = cost_allowed(question.plan)?;
+pub fn find(store: &SharedStore, question: &Question<'_>, clock: &Clock<'_>) -> Result<Vec<u8>, Reason> {
+    let cost = cost_allowed(store, question.plan)?;
     let snapshot = question.snapshot.ok_or(Reason::MovingClock)?;
     // They belong to the answer, and not to the price of looking it up.
     price::pause();
@@ -31,8 +32,8 @@ pub fn find(question: &Question<'_>, clock: &Clock<'_>) -> Result<Vec<u8>, Reaso
 ///
 /// # Errors
 /// `MovingClock`.
-pub fn check(plan: Tree<'_, pg_sys::PlannedStmt>, clock: &Clock<'_>) -> Result<(), Reason> {
-    let dear = clock::too_dear(clock, cost_allowed(plan)?);
+pub fn check(store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>, clock: &Clock<'_>) -> Result<(), Reason> {
+    let dear = clock::too_dear(clock, cost_allowed(store, plan)?);
     if dear.is_some() { Err(Reason::MovingClock) } else { Ok(()) }
 }
 
@@ -41,8 +42,10 @@ pub fn check(plan: Tree<'_, pg_sys::PlannedStmt>, clock: &Clock<'_>) -> Result<(
 /// # Errors
 /// `MovingClock` if nothing is sought for such a plan. One that combines parts reads the leaves of this moment, and with
 /// another cut in the same gap it might read others.
-fn cost_allowed(plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<f64, Reason> {
-    if is_combined(plan) || children!(plan.rtable as RangeTblEntry).len() > MOST_TABLES {
+fn cost_allowed(store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<f64, Reason> {
+    // A search may call other functions of the server than the statement.
+    let may_lack_rights = execute_rights::may_lack(rules::definitions(store).ddl);
+    if may_lack_rights || is_combined(plan) || children!(plan.rtable as RangeTblEntry).len() > MOST_TABLES {
         return Err(Reason::MovingClock);
     }
     Ok(child!(plan.planTree).map_or(0.0, |top| top.total_cost))

@@ -1,6 +1,6 @@
 //! The value of a column that stands next to a time, on one side of it, among the rows that a snapshot sees: a query of
 //! the server's, planned and run as any other, `SELECT at FROM t WHERE at < $1 ORDER BY at DESC LIMIT 1`. It asks for no
-//! rights, since nobody is shown the value. Keeps nothing.
+//! rights to tables, since nobody is shown the value. The role must have those to execute the server's own functions. Keeps nothing.
 //!
 //! What is raised here is what any plan over the table may raise: it is cancelled, or a page cannot be read. It passes
 //! unchanged.
@@ -8,6 +8,7 @@
 use pgrx::pg_sys::{self, Datum, Oid, RTEKind};
 
 use super::compat::{lock_at_once, order_clause, start_unshown};
+use super::computing::Unshown;
 use super::error_passing::keeping;
 use super::index_list::indexes_of;
 use super::server;
@@ -140,6 +141,7 @@ impl Planned {
     /// It must still be in memory; an MVCC snapshot that is registered or active.
     pub unsafe fn value(&self, snapshot: *const pg_sys::SnapshotData) -> Option<Datum> {
         let (plan, params, none) = (self.plan, self.params, std::ptr::null_mut());
+        let _unshown = Unshown::new();
         // SAFETY: the frames below have no destructors. What is open when something is raised is closed by the server.
         let (found, value) = unsafe {
             keeping(|| {

@@ -51,6 +51,10 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void)
             || match_node! { tree;
                 // SAFETY: a valid query; what the walker calls gets this search back.
                 Query(query) => unsafe { kept!(walkers::query_tree_walker(query.as_ptr(), Some(visit), context, flags)) },
+                // SAFETY: parts of a valid node. The server's walker looks into a branch from the CASE around it alone.
+                CaseWhen(branch) => unsafe {
+                    visit(branch.expr.cast(), context) || visit(branch.result.cast(), context)
+                },
                 // The walker of queries descends into it by itself.
                 RangeTblEntry(_entry) => false,
                 // SAFETY: a valid node; what the walker calls gets this search back.

@@ -52,9 +52,6 @@ pub(super) fn count_columns(node: *mut pg_sys::Node) -> usize {
 
 /// Is there such a node in an expression? Yes if it nests too deeply.
 fn any(node: *mut pg_sys::Node, found: fn(Tree<'_, pg_sys::Node>) -> bool) -> bool {
-    // SAFETY: null, or a valid node. The server's walker looks into a branch from the CASE around it alone.
-    let branch = unsafe { Tree::enter(node) }.and_then(Tree::as_a::<pg_sys::CaseWhen>);
-    let nodes = branch.map_or([node, std::ptr::null_mut()], |branch| [branch.expr.cast(), branch.result.cast()]);
     // SAFETY: null, or an expression of a valid query.
-    nodes.into_iter().any(|node| unsafe { search(node, 0, &mut { found }) }.unwrap_or(true))
+    unsafe { search(node, 0, &mut { found }) }.unwrap_or(true)
 }

@@ -54,7 +54,7 @@ SELECT id FROM t WHERE now() IS NOT NULL AND id = 1;
 :status
 SELECT id FROM t WHERE CURRENT_TIMESTAMP IS NOT NULL AND id = 1;
 :status
-SELECT id FROM t WHERE ts < LOCALTIMESTAMP AND id = 1;
+SELECT id FROM t WHERE ts < LOCALTIMESTAMP AND id < 2;
 :status
 -- session_function, and the current schema, which is part of the key.
 SELECT id, CURRENT_SCHEMA IS NULL AS same FROM t WHERE id = 1;
