@@ -71,7 +71,7 @@ reasons! {
     Recovery, "recovery", "The server is in recovery, and replay does not tell of every change to what the query reads.";
     ForbiddenRelations, "forbidden_relations", "The session has forbidden itself to read relations of some kind (restrict_nonsystem_relation_kind).";
     Snapshot, "snapshot", "The statement does not run under a plain MVCC snapshot.";
-    OwnWrites, "own_writes", "This transaction has changed a relation the query reads.";
+    OwnWrites, "own_writes", "This transaction has changed a relation the query reads, or more relations than are compared (250).";
     OwnDdl, "own_ddl", "This transaction has changed the definition of database objects.";
     WriterInProgress, "writer_in_progress", "A change to a relation of the query is under way or not visible to this snapshot.";
     DdlInProgress, "ddl_in_progress", "A change of definitions is under way or not visible to this snapshot.";

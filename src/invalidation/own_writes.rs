@@ -6,6 +6,10 @@ use crate::invalidation::catalogs::is_meaningful_catalog;
 use crate::invalidation::{track_counts, write_set};
 use crate::pg::{backend, transaction_changes};
 
+/// Most changed relations, and levels of subtransactions with some, that each lookup looks at. A transaction that has more
+/// gets no answers: it would look at them for longer than they save.
+const MOST_CHANGES: usize = 250;
+
 /// Has this transaction an id, without which it cannot have written anything?
 pub fn has_transaction_id() -> bool {
     backend::top_transaction_id() != 0
@@ -25,10 +29,13 @@ pub fn check_own_writes(relations: &[u32]) -> Result<(), Reason> {
     }
     let mut is_definition = false;
     let mut is_own = relations.iter().any(|relation| write_set::holds(*relation));
-    transaction_changes::for_each_changed_relation(|relation| {
+    let are_all_seen = transaction_changes::for_each_changed_relation(MOST_CHANGES, |relation| {
         is_definition |= is_meaningful_catalog(relation);
         is_own |= relations.binary_search(&relation).is_ok();
     });
+    if !are_all_seen {
+        return Err(Reason::OwnWrites);
+    }
     if is_definition {
         Err(Reason::OwnDdl)
     } else if is_own {

@@ -93,7 +93,7 @@ impl Lists {
             extent.catalog_written |= is_meaningful_catalog(relation);
             self.add_relation(writer, relation);
         });
-        transaction_changes::for_each_changed_relation(|relation| {
+        transaction_changes::for_each_changed_relation(usize::MAX, |relation| {
             if is_meaningful_catalog(relation) {
                 extent.unknown |= self.catalogs.add(relation).is_err();
             } else {

@@ -5,25 +5,33 @@ use pgrx::pg_sys;
 use super::compat::counted_relation;
 use super::{backend, server};
 
-/// Calls `visit` with the OID of every relation whose tuples this transaction has changed so far. The heap access method itself counts them,
-/// whatever path the change took.
+/// Calls `visit` with the OID of every relation whose tuples this transaction has changed so far. The heap access method
+/// itself counts them, whatever path the change took. Gives up after `most` relations and levels of subtransactions:
+/// returns false if there are more.
 ///
 /// Nothing is listed while `track_counts` is off: see `invalidation::track_counts`.
-pub fn for_each_changed_relation(mut visit: impl FnMut(u32)) {
+pub fn for_each_changed_relation(most: usize, mut visit: impl FnMut(u32)) -> bool {
     // SAFETY: the function returns the newest level, pushing an empty one at most; the list lives
     // in TopTransactionContext and nothing below changes it.
     unsafe {
         let nest_level = backend::transaction_nest_level();
         let mut level = kept!(server::pgstat_get_xact_stack_level(nest_level));
+        let mut steps = 0;
         while !level.is_null() {
+            steps += 1;
             let mut table = (*level).first;
-            while !table.is_null() {
+            while !table.is_null() && steps <= most {
+                steps += 1;
                 visit(counted_relation(&*(*table).parent).to_u32());
                 table = (*table).next;
+            }
+            if steps > most {
+                return false;
             }
             level = (*level).previous;
         }
     }
+    true
 }
 
 /// Calls `visit` with every relation whose definition this transaction will tell the other backends to read again. A relation may come

@@ -128,3 +128,20 @@ def test_what_one_transaction_has_changed_is_nothing_to_the_next(connect):
         session.execute("SELECT count(*) FROM p_1")
         assert session.status() == ("HIT" if end == "ROLLBACK" else "STALE")
         session.execute("ROLLBACK")
+
+
+def test_a_transaction_that_has_changed_too_much_gets_no_answers(connect):
+    session = connect("-c pg_arrow_cache.min_execution_time=0")
+    session.execute("CREATE TABLE read AS SELECT 1 AS v; CREATE TABLE much (k int) PARTITION BY LIST (k)")
+    session.execute("DO $$ BEGIN FOR n IN 1..300 LOOP EXECUTE format('CREATE TABLE m%s PARTITION OF much FOR VALUES IN (%s)', n, n); END LOOP; END $$")
+    question = "SELECT v FROM read"
+    for _ in range(3):
+        session.rows(question)
+    assert session.outcome() == ("HIT", None)
+    for changed, outcome in ((100, ("HIT", None)), (300, ("BYPASS", "own_writes"))):
+        with session.transaction():
+            session.execute(f"INSERT INTO much SELECT generate_series(1, {changed})")
+            assert session.rows(question) == [(1,)]
+            assert session.outcome() == outcome
+    assert session.rows(question) == [(1,)]
+    assert session.outcome() == ("HIT", None)
