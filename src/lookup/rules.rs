@@ -118,8 +118,8 @@ pub enum Stored {
     Nothing,
 }
 
-/// R3. The answer under a key for a statement with these columns, as entries describe them. Entries that are of no use to
-/// anybody are retired.
+/// R3. The answer under a key for a statement with these columns, as entries describe them. Entries that are of no use
+/// to anybody are retired.
 ///
 /// # Errors
 /// The reason to bypass: a writer that the snapshot does not see may have changed the answer.
