@@ -81,8 +81,8 @@ impl HashBuffer {
         self.bytes.clear();
     }
 
-    /// Sets the secret. Two texts with the same hash are quickly made by whoever knows it, and a secret that is hashed like
-    /// any other part does not keep him from that.
+    /// Sets the secret. Two texts with the same hash are quickly made by whoever knows it, and a secret that is hashed
+    /// like any other part does not keep him from that.
     pub fn seed(&mut self, seed: u64) {
         self.seed = seed;
     }
@@ -144,8 +144,8 @@ impl HashBuffer {
         self.bytes.is_empty()
     }
 
-    /// The hash of what was gathered: without a secret, the same as that of a [`StreamHasher`] with the same parts. If a part could not
-    /// be added, a hash that nothing else has.
+    /// The hash of what was gathered: without a secret, the same as that of a [`StreamHasher`] with the same parts. If
+    /// a part could not be added, a hash that nothing else has.
     #[must_use]
     pub fn finish(&self) -> Hash128 {
         if self.incomplete {

@@ -103,8 +103,9 @@ pub fn note_routed(query: QueryDesc<'_>) {
     unsafe { note_all(state.as_ref().es_tuple_routing_result_relations) };
 }
 
-/// The relation that a statement names, to change it in a way that takes this privilege; `None` if the statement will be refused. A
-/// name that stands for nothing is left to the statement to complain about. Raises what that would raise about the name.
+/// The relation that a statement names, to change it in a way that takes this privilege; `None` if the statement will
+/// be refused. A name that stands for nothing is left to the statement to complain about. Raises what that would raise
+/// about the name.
 pub fn changeable(name: Option<Tree<'_, pg_sys::RangeVar>>, privilege: u32) -> Option<pg_sys::Oid> {
     const FLAGS: u32 = pg_sys::RVROption::RVR_MISSING_OK;
     // SAFETY: reads catalogs by the names of a valid node, and locks nothing.

@@ -179,8 +179,8 @@ fn check_session(traits: &QueryTraits, relations: &[u32]) -> Result<(), Reason> 
 }
 
 /// Checks a plan that was made under other settings, or as another role, than the present ones. It is refused if it
-/// calls functions that are declared pure, whose queries the server rewrites when it runs them: for the present role, by
-/// its policies.
+/// calls functions that are declared pure, whose queries the server rewrites when it runs them: for the present role,
+/// by its policies.
 ///
 /// # Errors
 /// `OldPlan`.

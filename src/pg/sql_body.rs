@@ -40,8 +40,8 @@ pub struct Body {
 }
 
 impl SqlCall<'_, '_> {
-    /// The body of the function, in the current memory context. `None` if it is not one expression without relations and
-    /// sub-queries, or if the server does not accept it at this moment.
+    /// The body of the function, in the current memory context. `None` if it is not one expression without relations
+    /// and sub-queries, or if the server does not accept it at this moment.
     pub fn body(&self) -> Option<Body> {
         subtransaction::attempt(|| {
             // SAFETY: what the server raises is caught by `attempt`. The row is held meanwhile.

@@ -10,8 +10,8 @@
 //!
 //! The *tree* has the values as well, and goes into the key. It stands for the question, so the walk adds all fields
 //! that the executor or the client could see: names of columns in the answer are among them, places in the text and
-//! names that only EXPLAIN shows are not. A parse that raced with DDL does no harm: relations and views are protected by
-//! their locks, and whatever else a stale catalog could have resolved differently (functions, operators, collations,
+//! names that only EXPLAIN shows are not. A parse that raced with DDL does no harm: relations and views are protected
+//! by their locks, and whatever else a stale catalog could have resolved differently (functions, operators, collations,
 //! types, constants, numbers and names of attributes) gives another hash, so the answer is stored under the question
 //! that was asked.
 //!

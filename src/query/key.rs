@@ -1,5 +1,5 @@
-//! The key of a question: everything its answer can depend on besides the data, in 128 bits, which are taken for the question itself. They
-//! are seeded with a secret of the server.
+//! The key of a question: everything its answer can depend on besides the data, in 128 bits, which are taken for the
+//! question itself. They are seeded with a secret of the server.
 
 use std::cell::Cell;
 

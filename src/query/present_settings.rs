@@ -3,16 +3,16 @@
 //! gather and hash them. State of this backend; no lock.
 
 use std::cell::RefCell;
-use std::ffi::c_char;
+use std::ffi::{CStr, CString, c_char};
 
-use arrow_cache_core::{HashBuffer, RoomyVec};
+use arrow_cache_core::HashBuffer;
 use pgrx::pg_sys;
 
 use super::hashes::SettingsHash;
 use crate::pg::backend_local::Local;
 use crate::pg::encoding;
 use crate::pg::server;
-use crate::pg::server_settings::{self, text_of};
+use crate::pg::server_settings;
 
 const NUMBERS: usize = 16;
 const TEXTS: usize = 8;
@@ -20,7 +20,7 @@ const TEXTS: usize = 8;
 /// The server's variables at one moment.
 struct Present {
     numbers: [u32; NUMBERS],
-    /// Null or NUL-terminated.
+    /// NUL-terminated. One that is not set counts as an empty one.
     texts: [*const c_char; TEXTS],
 }
 
@@ -28,14 +28,10 @@ struct Present {
 struct Hashed {
     seed: u64,
     numbers: [u32; NUMBERS],
-    /// All texts, each with a NUL behind it.
-    texts: Vec<u8>,
-    /// Where each of them begins.
-    starts: [usize; TEXTS],
+    texts: [CString; TEXTS],
     hash: SettingsHash,
 }
 
-/// It is complete.
 static LAST: Local<RefCell<Option<Hashed>>> = Local::new(RefCell::new(None));
 
 /// The present settings as one number.
@@ -48,9 +44,7 @@ pub fn settings(seed: u64) -> SettingsHash {
     {
         return hashed.hash;
     }
-    let (hash, hashed) = present.hash(seed);
-    *last = hashed;
-    hash
+    last.insert(present.hashed(seed)).hash
 }
 
 impl Present {
@@ -86,42 +80,33 @@ impl Present {
                     server_settings::timezone_name(),
                     server_settings::timezone_abbreviations(),
                     server_settings::forbidden_relations(),
-                ],
+                ]
+                .map(|text| if text.is_null() { c"".as_ptr() } else { text }),
             }
         }
     }
 
-    /// Are these the settings that were hashed last? A text that is not set counts as an empty one.
+    /// Returns true if these are the settings that were hashed last.
     #[inline(always)]
     fn is(&self, hashed: &Hashed) -> bool {
         self.numbers == hashed.numbers
-            && self.texts.iter().zip(&hashed.starts).all(|(text, start)| {
-                let text = if text.is_null() { c"".as_ptr() } else { *text };
-                // SAFETY: string settings end in NUL and belong to the settings machinery, which does not run meanwhile; a text with its NUL was put at
-                // this place.
-                unsafe { server::strcmp(text, hashed.texts.as_ptr().add(*start).cast()) == 0 }
+            && self.texts.iter().zip(&hashed.texts).all(|(text, known)| {
+                // SAFETY: string settings end in NUL and belong to the settings machinery, which does not run
+                // meanwhile.
+                unsafe { server::strcmp(*text, known.as_ptr()) == 0 }
             })
     }
 
-    /// The number, and what to compare the next settings with. `None` if there is no memory for that: then no other number is the same.
+    /// The number, and what to compare the next settings with. The few texts are copied without asking for memory.
     #[cold]
     #[inline(never)]
-    fn hash(&self, seed: u64) -> (SettingsHash, Option<Hashed>) {
+    fn hashed(&self, seed: u64) -> Hashed {
+        // SAFETY: as in `is`.
+        let texts = self.texts.map(|text| unsafe { CStr::from_ptr(text) }.to_owned());
         let mut key = HashBuffer::new();
         key.seed(seed);
         key.words(self.numbers);
-        let mut texts = Vec::new();
-        let mut starts = [0; TEXTS];
-        let mut is_kept = true;
-        for (text, start) in self.texts.iter().zip(&mut starts) {
-            // SAFETY: as in `is`.
-            let text = unsafe { text_of(*text) };
-            key.part(text);
-            *start = texts.len();
-            is_kept = is_kept && texts.add_all(text).is_ok() && texts.add(0).is_ok();
-        }
-        let hash = SettingsHash(key.finish());
-        let is_kept = is_kept && key.is_complete();
-        (hash, is_kept.then_some(Hashed { seed, numbers: self.numbers, texts, starts, hash }))
+        texts.iter().for_each(|text| key.part(text.to_bytes()));
+        Hashed { seed, numbers: self.numbers, texts, hash: SettingsHash(key.finish()) }
     }
 }

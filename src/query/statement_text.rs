@@ -59,8 +59,8 @@ pub fn raw(text: &Text) -> &[u8] {
     &sent[start..]
 }
 
-/// As `raw`, with all that stands before it as far as the last semicolon: comments, and a statement around it. From 18 on the server does
-/// not count these as parts of the text. A semicolon in them hides what stands before it.
+/// As `raw`, with all that stands before it as far as the last semicolon: comments, and a statement around it. From 18
+/// on the server does not count these as parts of the text. A semicolon in them hides what stands before it.
 pub fn with_what_is_before(text: &Text) -> &[u8] {
     let (sent, word) = up_to_end(text);
     let start = sent[..word].iter().rposition(|byte| *byte == b';').map_or(0, |end| end + 1);

@@ -1,4 +1,5 @@
-//! The parts of SQL text that hints stand among: white space, comments, identifiers. Pure functions: nothing here is shared.
+//! The parts of SQL text that hints stand among: white space, comments, identifiers. Pure functions: nothing here is
+//! shared.
 //!
 //! The text is cut the way PostgreSQL's lexer (scan.l, versions 15 and later) cuts it.
 

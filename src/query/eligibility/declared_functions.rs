@@ -58,8 +58,8 @@ impl EligibilityChecker {
         let (Some(form), Some(arguments)) = (row.function(), row.arguments()) else {
             return self.blame(function, Reason::UserDefinedFunction);
         };
-        // The value of an IMMUTABLE one may be kept in a plan, and a VOLATILE one reads under snapshots of its own. So may
-        // one that another function calls.
+        // The value of an IMMUTABLE one may be kept in a plan, and a VOLATILE one reads under snapshots of its own. So
+        // may one that another function calls.
         let is_stable = form.provolatile as u8 == pg_sys::PROVOLATILE_STABLE;
         // Queries that another process runs are not seen.
         let has_others = form.prosecdef

@@ -16,8 +16,8 @@ const DEEPEST: usize = 16;
 pub struct SqlBodies {
     /// All of it. A plan that carries the finding does not have it, but has it in the hash of its tree.
     pub hash: Hash128,
-    /// Some of them are kept as text, or declared pure, so that the same functions may mean something else under another `search_path`, or
-    /// after a change of any definition.
+    /// Some of them are kept as text, or declared pure, so that the same functions may mean something else under
+    /// another `search_path`, or after a change of any definition.
     pub by_name: bool,
     /// Some of them are declared pure: what they read is seen when they run.
     pub are_declared: bool,

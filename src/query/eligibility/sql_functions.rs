@@ -1,7 +1,7 @@
-//! Functions of users that are written in SQL and consist of one expression: that is checked as if it stood in the place
-//! of the call. Whatever it calls, reads of the session or converts is then found by the same walk. That a function is
-//! declared VOLATILE, as it is by default, changes nothing: it reads no relations, and has no effects. Whether the server
-//! puts the body in the place of the call makes no difference.
+//! Functions of users that are written in SQL and consist of one expression: that is checked as if it stood in the
+//! place of the call. Whatever it calls, reads of the session or converts is then found by the same walk. That a
+//! function is declared VOLATILE, as it is by default, changes nothing: it reads no relations, and has no effects.
+//! Whether the server puts the body in the place of the call makes no difference.
 //!
 //! A body that is kept as text means what `search_path` and the catalogs say at that moment. What it was found to mean is hashed, and becomes
 //! part of what the query means (`met_bodies`). The value of an IMMUTABLE function may be computed when the query is planned, and kept with

@@ -225,7 +225,8 @@ impl TreeHasher {
             bits(&flags),
         ]);
         self.text(child_text!(entry.ctename));
-        // Relations are protected by their locks, so of the names of their columns those count that the query gives them.
+        // Relations are protected by their locks, so of the names of their columns those count that the query gives
+        // them.
         let is_relation = entry.rtekind == pg_sys::RTEKind::RTE_RELATION;
         match if is_relation { child!(entry.alias) } else { child!(entry.eref) } {
             Some(alias) => self.names(children!(alias.colnames as String)),

@@ -70,7 +70,7 @@ EXECUTE felt;
 SELECT row_to_json(a) FROM a WHERE id = 1;
 :status
 RESET plan_cache_mode;
--- Where nothing becomes JSON, the cast does no harm.
+-- Such an enum is refused wherever it is printed.
 SELECT array_agg(m ORDER BY id), concat(max(m), '!') FROM a;
 SELECT array_agg(m ORDER BY id), concat(max(m), '!') FROM a;
 :status
