@@ -79,8 +79,8 @@ impl MissRun {
             && self.most.get_or_init(|| row_bound::of(query.plan(), params)).is_some_and(|most| self.rows >= most)
     }
 
-    /// The result has been read to its end: stores it if it is worth storing and nothing has changed since the start. Returns true if it was
-    /// stored.
+    /// The result has been read to its end: stores it if it is worth storing and nothing has changed since the start.
+    /// Returns true if it was stored.
     pub fn finish(&mut self, query: QueryDesc<'_>) -> bool {
         if std::mem::take(&mut self.is_timed) {
             outcome::note_form_time(&self.miss, self.elapsed);

@@ -24,8 +24,9 @@ pub fn may_lack(ddl: u64) -> bool {
     }
 }
 
-/// Returns true if a plan may ask for the right to execute other functions at another time: those of partitions that its start leaves out now. The
-/// server asks for them when it starts a scan. So of two times with one canonical bound, one may be refused.
+/// Returns true if a plan may ask for the right to execute other functions at another time: those of partitions that
+/// its start leaves out now. The server asks for them when it starts a scan. So of two times with one canonical bound,
+/// one may be refused.
 pub fn may_depend_on_time(plan: Tree<'_, pg_sys::PlannedStmt>, traits: &QueryTraits, ddl: u64) -> bool {
     // Most plans have no partitions.
     !plan.appendRelations.is_null() && opened_by(plan).prunes_at_start && (traits.may_call_users() || may_lack(ddl))

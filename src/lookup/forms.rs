@@ -1,6 +1,6 @@
-//! What this backend knows of the forms of queries (`query::identity`), so that a statement that comes again, with whatever
-//! constants, is not checked again: why queries of this form are not cached, or which traits they have. And which columns
-//! their last hit had, so that the catalogs need not be asked about these.
+//! What this backend knows of the forms of queries (`query::identity`), so that a statement that comes again, with
+//! whatever constants, is not checked again: why queries of this form are not cached, or which traits they have. And
+//! which columns their last hit had, so that the catalogs need not be asked about these.
 //!
 //! A fixed table of this backend; no other process sees it. What it knows holds for the versions of the definitions under
 //! which it was found out, and is dropped when they have moved. A form that is forgotten is only checked once more.

@@ -4,7 +4,8 @@
 //!
 //! 1. Its query is planned (`planning`, `call`): is it eligible? The verdict is attached to the plan (`verdict`). What was found out is
 //!    remembered for queries of the same form (`forms`).
-//! 2. If its answer seems to be stored, a placeholder takes the place of the plan, and nothing is planned (`placeholder`).
+//! 2. If its answer seems to be stored, a placeholder takes the place of the plan, and nothing is planned
+//!    (`placeholder`).
 //! 3. The plan starts (`start`): is it the client's own statement (`portal`), and worth a lookup (`quick_statements`, by the `price` of one)?
 //!    What is bypassed may be timed nevertheless (`timing`).
 //! 4. The answer is looked up (`find`): what is asked (`question`, `statement`), and may the stored answer be given now?

@@ -1,8 +1,8 @@
-//! Hits without planning. When a query is planned to which an answer is stored, the planner hook hands out a *placeholder*: a plan
-//! that asks for the rights that the query asks for, costs what the plan cost that computed the answer, and stands for the stored
-//! answer.
-//! Whether that answer holds is decided when the plan is started, under its own snapshot, as for any other hit; if not, the
-//! query is planned then. No partition or child is locked for a placeholder: what is answered needs none of them.
+//! Hits without planning. When a query is planned to which an answer is stored, the planner hook hands out a
+//! *placeholder*: a plan that asks for the rights that the query asks for, costs what the plan cost that computed the
+//! answer, and stands for the stored answer. Whether that answer holds is decided when the plan is started, under its
+//! own snapshot, as for any other hit; if not, the query is planned then. No partition or child is locked for a
+//! placeholder: what is answered needs none of them.
 //!
 //! A placeholder must reach no plan that is kept, and not outlive its message. So it is handed out only for a query of the
 //! simple protocol, and for a plan that is made for the values of one Bind.
@@ -137,8 +137,8 @@ struct Promising {
     relations: Vec<u32>,
 }
 
-/// The answer with these columns, if it seems to hold, and needs no plan. If it is outdated, and somebody computes another
-/// one, that is waited for.
+/// The answer with these columns, if it seems to hold, and needs no plan. If it is outdated, and somebody computes
+/// another one, that is waited for.
 fn promising_answer(
     store: &SharedStore,
     (key, cuts): (CacheKey, &Cuts),

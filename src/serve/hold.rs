@@ -57,8 +57,9 @@ impl Hold {
     /// As `in_context`.
     unsafe fn of(context: Option<pg_sys::MemoryContext>, pin: Pin, columns: Rc<[Column]>) -> Option<*mut Self> {
         let store = shmem::store()?;
-        // SAFETY: a live context, by the caller's promise. The hold keeps the entry pinned as long as it has the rows, whose columns the
-        // caller vouches for. The callback is part of the struct, so it lives as long as it is registered.
+        // SAFETY: a live context, by the caller's promise. The hold keeps the entry pinned as long as it has the rows,
+        // whose columns the caller vouches for. The callback is part of the struct, so it lives as long as it is
+        // registered.
         unsafe {
             let place = context.and_then(|context| room_for::<Self>(context));
             let rows = Rows::new(columns, store.view(&pin).chunks());

@@ -1,6 +1,6 @@
-//! The plan of a placeholder, which stands for a stored answer. It is never run: another one takes its place when its query
-//! is started. Until then other libraries see it, and the server adds up what it costs. It is made of the query alone, and
-//! asks for all rights that the query asks for.
+//! The plan of a placeholder, which stands for a stored answer. It is never run: another one takes its place when its
+//! query is started. Until then other libraries see it, and the server adds up what it costs. It is made of the query
+//! alone, and asks for all rights that the query asks for.
 
 use std::ffi::c_void;
 
@@ -31,8 +31,8 @@ pub fn register() {
 }
 
 /// A plan that stands for `pending`, an answer to this query, in the current memory context. It shares parts with the
-/// query. It costs what the plan cost that computed the answer. `None` if the present role lacks some right that the query
-/// asks for: a plan may leave out what needs that right. Or when there is no memory.
+/// query. It costs what the plan cost that computed the answer. `None` if the present role lacks some right that the
+/// query asks for: a plan may leave out what needs that right. Or when there is no memory.
 pub fn placeholder(
     query: Tree<'_, pg_sys::Query>,
     pending: *mut c_void,

@@ -1,8 +1,8 @@
 //! The way back from a hit: when a guarded scan finds that its answer does not hold any more, or may not while the portal is suspended, it
 //! runs the real plan in its own place.
 //!
-//! Much of what the server does is done when a plan is started: rights to functions are checked, partitions are left out, functions and types
-//! are found. The real plan is started when it is needed. State of one scan of this backend.
+//! Much of what the server does is done when a plan is started: rights to functions are checked, partitions are left
+//! out, functions and types are found. The real plan is started when it is needed. State of one scan of this backend.
 
 use std::ffi::c_int;
 
@@ -17,8 +17,8 @@ use crate::report::{decision_log, tally};
 use crate::session::{self, Status};
 use crate::shmem;
 
-/// Asks the guard of a hit, once. Counts the hit if the answer holds; if not, lets the entry go: the real plan has to run. Returns that plan,
-/// and the role that it is started as: the one that had started the statement.
+/// Asks the guard of a hit, once. Counts the hit if the answer holds; if not, lets the entry go: the real plan has to
+/// run. Returns that plan, and the role that it is started as: the one that had started the statement.
 pub fn needed(hold: &mut Hold) -> Option<(*mut pg_sys::PlannedStmt, pg_sys::Oid)> {
     let (guard, store) = (hold.take_guard()?, shmem::store()?);
     let pin = hold.pin()?;
@@ -39,10 +39,11 @@ pub fn needed(hold: &mut Hold) -> Option<(*mut pg_sys::PlannedStmt, pg_sys::Oid)
     Some((guard.plan, guard.started.role))
 }
 
-/// Starts the real plan under the snapshot and with the parameters of the scan, when its first row is asked for. `flags` are those of the scan.
+/// Starts the real plan under the snapshot and with the parameters of the scan, when its first row is asked for.
+/// `flags` are those of the scan.
 ///
-/// The same as when the scan was started are the snapshot, which the portal has registered; the parameters; and the tables and indexes of a
-/// cursor, which the scan holds open. What may have changed:
+/// The same as when the scan was started are the snapshot, which the portal has registered; the parameters; and the
+/// tables and indexes of a cursor, which the scan holds open. What may have changed:
 ///
 /// * Rights. Those to tables were checked when the scan was started, since its plan has the range table of the real one; they are not
 ///   checked again. Those to functions are checked for the same role as they would have been then: a right that it has lost in between
@@ -51,17 +52,18 @@ pub fn needed(hold: &mut Hold) -> Option<(*mut pg_sys::PlannedStmt, pg_sys::Oid)
 /// * Settings and definitions. They are those of the moment at which the first row is computed.
 ///
 /// # Safety
-/// `state` must be the executor state of the scan, the plan a valid one for the same query. What the plan raises jumps over this frame: no
-/// frame between here and PostgreSQL may have pending destructors.
+/// `state` must be the executor state of the scan, the plan a valid one for the same query. What the plan raises jumps
+/// over this frame: no frame between here and PostgreSQL may have pending destructors.
 pub unsafe fn start(
     state: *const pg_sys::EState,
     plan: *mut pg_sys::PlannedStmt,
     flags: c_int,
     role: pg_sys::Oid,
 ) -> *mut pg_sys::QueryDesc {
-    // SAFETY: the caller vouches for state and plan, and that errors may jump. The copy of the plan, in the query's memory, lives as long as
-    // what is started. Setting the role changes two variables, and cannot raise; an abort of the transaction sets them back as well. Other
-    // libraries have seen this execution start already, so they are not told again.
+    // SAFETY: the caller vouches for state and plan, and that errors may jump. The copy of the plan, in the query's
+    // memory, lives as long as what is started. Setting the role changes two variables, and cannot raise; an abort of
+    // the transaction sets them back as well. Other libraries have seen this execution start already, so they are not
+    // told again.
     unsafe {
         let (mut user, mut restrictions) = (pg_sys::InvalidOid, 0);
         server::GetUserIdAndSecContext(&raw mut user, &raw mut restrictions);

@@ -58,8 +58,8 @@ pub fn register() {
 }
 
 impl CachedScan {
-    /// A node like `custom` that reads a held entry, and holds the relations of `open` open. In the current memory context. The hold must
-    /// outlive it. `None` when there is no memory.
+    /// A node like `custom` that reads a held entry, and holds the relations of `open` open. In the current memory
+    /// context. The hold must outlive it. `None` when there is no memory.
     pub fn make(custom: pg_sys::CustomScan, hold: *mut Hold, open: *mut pg_sys::List) -> Option<*mut pg_sys::Plan> {
         let custom = pg_sys::CustomScan { methods: KIND.methods(), ..custom };
         // SAFETY: a live context, and room for what is written.
@@ -82,11 +82,11 @@ unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut 
     }
 }
 
-/// Holds open the tables and indexes that the real plan would hold open, so that the server refuses what it would refuse, for example TRUNCATE or ALTER
-/// TABLE in this session between two fetches. Errors jump over this frame.
+/// Holds open the tables and indexes that the real plan would hold open, so that the server refuses what it would
+/// refuse, for example TRUNCATE or ALTER TABLE in this session between two fetches. Errors jump over this frame.
 unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, _estate: *mut pg_sys::EState, _flags: i32) {
-    // SAFETY: the node was made by `create_state` from a CachedScan; relations are locked as any scan locks them. The references are
-    // given back by `end`, or by the resource owner of the portal.
+    // SAFETY: the node was made by `create_state` from a CachedScan; relations are locked as any scan locks them. The
+    // references are given back by `end`, or by the resource owner of the portal.
     unsafe {
         let scan = node.cast::<CachedScanState>();
         for relation in oids((*(*node).ss.ps.plan.cast::<CachedScan>()).open) {

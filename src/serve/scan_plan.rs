@@ -12,7 +12,8 @@ use crate::pg::tree_making::list_of_all;
 /// The nodes of a column of a scan. They are allocated together: a hit makes them anew.
 #[repr(C)]
 struct ColumnNodes {
-    /// What the scan reads: an expression of the column's type without a value, `VALUE`, unless it is shown to somebody.
+    /// What the scan reads: an expression of the column's type without a value, `VALUE`, unless it is shown to
+    /// somebody.
     stored: pg_sys::TargetEntry,
     value: pg_sys::CoerceToDomainValue,
     /// What the scan puts out.

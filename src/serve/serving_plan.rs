@@ -30,7 +30,8 @@ pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
     }
     let rows = store.view(hold.pin()?).rows();
     let real = query.plan();
-    // SAFETY: a chunk of the hold's context. The plan is put beside the hold, which lives as long; the real plan lives as long as its portal.
+    // SAFETY: a chunk of the hold's context. The plan is put beside the hold, which lives as long; the real plan lives
+    // as long as its portal.
     unsafe {
         let context = pg_sys::GetMemoryChunkContext(std::ptr::from_mut(hold).cast());
         let caller = pg_sys::MemoryContextSwitchTo(context);

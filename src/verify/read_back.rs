@@ -1,5 +1,5 @@
-//! Stored answers that are read back: at the rate at which hits are drawn, an answer that has just been stored is compared
-//! with the rows that it was made of. Belongs to one execution; nothing is shared.
+//! Stored answers that are read back: at the rate at which hits are drawn, an answer that has just been stored is
+//! compared with the rows that it was made of. Belongs to one execution; nothing is shared.
 
 use std::rc::Rc;
 
@@ -35,10 +35,11 @@ impl ReadBack {
         unsafe { self.executed.add(row.values(), row.nulls()) }
     }
 
-    /// Compares the rows with the entry that was made of them, and lets that go. A difference is told, and the entry is dropped. Accepts
-    /// interrupts.
+    /// Compares the rows with the entry that was made of them, and lets that go. A difference is told, and the entry is
+    /// dropped. Accepts interrupts.
     pub fn compare(self, query: QueryDesc<'_>, pin: Pin, query_id: i64) {
-        // SAFETY: the entry was made of these columns. The hold lies in the memory of the query, which is under way; nobody else knows it.
+        // SAFETY: the entry was made of these columns. The hold lies in the memory of the query, which is under way;
+        // nobody else knows it.
         let hold = unsafe { Hold::new(query, pin, self.columns).map(|hold| &mut *hold) };
         let (Some(hold), Some(store)) = (hold, shmem::store()) else { return };
         if let Some(Ok(stored)) = hold.rows().map(RowDigest::of_stored) {
