@@ -169,7 +169,7 @@ for my $case ([ '', 'calm' ], [ 'COMMIT', 'happy' ], [ 'ROLLBACK', 'angry' ])
 	my ($end, $new) = @$case;
 	my $name = $end ? "an enum label, $end PREPARED" : 'an enum label';
 	answer($subscriber, $feeling);
-	answers_are($subscriber, $feeling, $label, ['HIT'], "$name: cached before");
+	answers_are($subscriber, $feeling, $label, ['HIT'], "$name: cached before") if $end ne 'ROLLBACK';
 	my $insert = "INSERT INTO renamer VALUES ('$new')";
 	$publisher->safe_psql('postgres', $end ? "BEGIN; $insert; PREPARE TRANSACTION 'p'" : $insert);
 	if ($end)
@@ -182,8 +182,11 @@ for my $case ([ '', 'calm' ], [ 'COMMIT', 'happy' ], [ 'ROLLBACK', 'angry' ])
 	ok($subscriber->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_prepared_xacts'), "$name: ended");
 	$label = $new if $end ne 'ROLLBACK';
 	is_deeply([ map { (answer($subscriber, $feeling))[0] } 1 .. 3 ], [ ($label) x 3 ], "$name: the label at the end");
-	answers_are($subscriber, $feeling, $label, ['HIT'], "$name: cached again");
+	# Once a definition was prepared, nothing is stored as long as there is an apply worker.
+	answers_are($subscriber, $feeling, $label, [ $end ? 'BYPASS ddl_in_progress' : 'HIT' ], "$name: cached again");
 }
 $subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION s');
+$subscriber->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_subscription');
+answers_are($subscriber, $feeling, $label, [ 'MISS', 'HIT' ], 'cached without a worker');
 
 done_testing();
