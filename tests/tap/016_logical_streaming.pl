@@ -146,7 +146,9 @@ for my $end ('ROLLBACK', 'COMMIT')
 	ok($subscriber->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_prepared_xacts'), "$name: ended");
 	$rows = '0|' if $end eq 'COMMIT';
 	is_deeply([ map { (answer($subscriber, $t))[0] } 1 .. 3 ], [ ($rows) x 3 ], "$name: what is left");
-	answers_are($subscriber, $t, $rows, ['HIT'], "$name: cached again");
+	# It gives the table another file, which is a definition. Once one was prepared, nothing is stored as long as there is an apply worker.
+	answers_are($subscriber, $t, $rows, ['BYPASS ddl_in_progress'], "$name: not cached");
+	$subscriber->restart;
 }
 
 # A trigger of the subscriber that changes a definition in the transaction that the apply worker prepares and commits.
@@ -182,7 +184,6 @@ for my $case ([ '', 'calm' ], [ 'COMMIT', 'happy' ], [ 'ROLLBACK', 'angry' ])
 	ok($subscriber->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_prepared_xacts'), "$name: ended");
 	$label = $new if $end ne 'ROLLBACK';
 	is_deeply([ map { (answer($subscriber, $feeling))[0] } 1 .. 3 ], [ ($label) x 3 ], "$name: the label at the end");
-	# Once a definition was prepared, nothing is stored as long as there is an apply worker.
 	answers_are($subscriber, $feeling, $label, [ $end ? 'BYPASS ddl_in_progress' : 'HIT' ], "$name: cached again");
 }
 $subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION s');
