@@ -15,7 +15,7 @@ from kernel import BELOW, part_of
 # From the top to the bottom: a room imports only rooms of later rows. Rooms of one row do not import each other.
 SRC_ROOMS = ["lib", "hooks", "copy", "functions", "export", "fragments", "capture", "lookup", "verify", "serve", "report",
              "invalidation", "shmem", "session", "query arrow", "settings", "pg", "error"]
-CORE_ROOMS = ["lib", "cache formats sql_text result_digest", "replay", "versions", "hash nearest_values", "known_relations prefetch room reserve shown",
+CORE_ROOMS = ["lib", "cache formats sql_text result_digest", "replay", "versions", "hash", "known_relations prefetch room reserve shown",
               "atomics reason"]
 
 MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60

@@ -92,7 +92,8 @@ pub fn startup() {
         COUNTERS.set(None);
         if !found {
             SharedStore::initialize(block, layout);
-            view(std::ptr::null_mut()).set_seed(random_seed());
+            // Without a source of randomness keys are predictable; that does no harm, since the text of an entry is compared too.
+            view(std::ptr::null_mut()).set_seed(backend::random().unwrap_or(0));
             let tranche = i32::from((*locks).lock.tranche);
             let area = compat::create_area(block.add(layout.arena_offset).cast(), layout.arena_len, tranche);
             // The area must outlive every backend, and the postmaster needs no handle of it.
@@ -101,15 +102,6 @@ pub fn startup() {
         }
         kept!(pg_sys::LWLockRelease(init_lock));
     }
-}
-
-/// A secret that no client knows.
-fn random_seed() -> u64 {
-    let mut bytes = [0u8; 8];
-    // SAFETY: fills as many bytes as it is told.
-    let strong = unsafe { kept!(pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len())) };
-    // Without a source of randomness keys are predictable; that does no harm, since the text of an entry is compared too.
-    if strong { u64::from_le_bytes(bytes) } else { 0 }
 }
 
 /// The secret for keys of this server's cache. `None` when the library was not preloaded.

@@ -76,20 +76,19 @@ pub fn begin_commit_prepared() {
 }
 
 /// This process is a worker of logical replication, which commits prepared transactions without a statement: from now on it is counted as if
-/// it committed one all the time. Its first transactions only read. May raise.
+/// it committed one all the time. To be called at the end of each transaction; the first ones only read. May raise.
 pub fn count_worker() {
-    if !IS_COUNTED_WORKER.get()
-        && let Some(store) = shmem::store_without_area()
-    {
+    let Some(store) = shmem::store_without_area() else { return };
+    if !IS_COUNTED_WORKER.get() {
         // SAFETY: the callback has the type that the server expects, and needs no argument.
         unsafe { kept!(pg_sys::before_shmem_exit(Some(worker_ends), pg_sys::Datum::from(0_usize))) };
         IS_COUNTED_WORKER.set(true);
         store.definers().enter_commit();
-        // As long as there may be prepared transactions from before the start, nothing is stored.
-        let next = compat::next_full_transaction_id();
-        store.versions().ensure_floor(next);
-        look_for_the_past(&store, next);
     }
+    // As long as there may be prepared transactions from before the start, nothing is stored: one may have been committed just now.
+    let next = compat::next_full_transaction_id();
+    store.versions().ensure_floor(next);
+    look_for_the_past(&store, next);
 }
 
 /// The worker ends.

@@ -37,6 +37,14 @@ pub fn now() -> i64 {
     server::GetCurrentTimestamp()
 }
 
+/// A random number; `None` if the server has no source of them.
+pub fn random() -> Option<u64> {
+    let mut bytes = [0; 8];
+    // SAFETY: fills as many bytes as it is told.
+    let is_random = unsafe { kept!(pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len())) };
+    is_random.then(|| u64::from_le_bytes(bytes))
+}
+
 /// When the client's message with the present statement arrived, in the server's microseconds.
 pub fn statement_start() -> i64 {
     server::GetCurrentStatementStartTimestamp()

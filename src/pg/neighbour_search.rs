@@ -7,13 +7,13 @@
 
 use pgrx::pg_sys::{self, Datum, Oid, RTEKind};
 
-use super::compat::{lock_at_once, order_clause, start_unshown};
+use super::compat::{ask_for_no_rights, lock_at_once, order_clause, start_unshown};
 use super::computing::Unshown;
 use super::error_passing::keeping;
 use super::index_list::indexes_of;
 use super::server;
 use super::tree::{Tree, children};
-use super::tree_making::{alias, list_of, new_node};
+use super::tree_making::{alias, copy, list_of, new_node};
 
 /// A side of a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,7 +108,7 @@ unsafe fn query(column: &TimeColumn, time: Datum, side: Side, conditions: *mut p
         let time = kept!(pg_sys::makeConst(type_oid, -1, none, length, time, false, true));
         let condition =
             kept!(pg_sys::make_opclause(compares, pg_sys::BOOLOID, false, named(), time.cast(), none, none));
-        let all = kept!(pg_sys::list_concat_copy(conditions, list_of([condition])));
+        let all = kept!(pg_sys::list_concat(copy(conditions), list_of([condition])));
         let reference = new_node::<pg_sys::RangeTblRef>();
         (*reference).rtindex = RELATION;
         let target = kept!(pg_sys::makeTargetEntry(named(), 1, std::ptr::null_mut(), false));
@@ -118,6 +118,7 @@ unsafe fn query(column: &TimeColumn, time: Datum, side: Side, conditions: *mut p
         (*query).commandType = pg_sys::CmdType::CMD_SELECT;
         (*query).canSetTag = true;
         (*query).rtable = list_of([entry]);
+        ask_for_no_rights(query, entry);
         (*query).jointree = kept!(pg_sys::makeFromExpr(from, where_.cast()));
         (*query).targetList = list_of([target]);
         (*query).sortClause = list_of([order_clause(1, column.equal, sorts, side == Side::Before)]);

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use pgrx::pg_sys;
 
 use super::nesting::at_top_level;
+use crate::pg::backend;
 use crate::pg::backend_local::Local;
 
 /// An export function is planning its query.
@@ -91,14 +92,8 @@ pub fn must_plan() -> bool {
 /// A number for a plan that no other plan has: it counts up from a random start.
 pub fn next_plan_number() -> u64 {
     let last = match PLANS.get() {
-        0 => {
-            let mut bytes = [0; 8];
-            // SAFETY: fills as many bytes as it is told; a plain global of the backend.
-            let (random, started) = unsafe {
-                (kept!(pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len())), pg_sys::MyStartTimestamp)
-            };
-            if random { u64::from_le_bytes(bytes) } else { started.cast_unsigned() }
-        }
+        // SAFETY: a plain global of the backend.
+        0 => backend::random().unwrap_or_else(|| unsafe { pg_sys::MyStartTimestamp }.cast_unsigned()),
         last => last,
     };
     PLANS.set(last.wrapping_add(1));

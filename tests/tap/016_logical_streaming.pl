@@ -146,7 +146,9 @@ for my $end ('ROLLBACK', 'COMMIT')
 	ok($subscriber->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_prepared_xacts'), "$name: ended");
 	$rows = '0|' if $end eq 'COMMIT';
 	is_deeply([ map { (answer($subscriber, $t))[0] } 1 .. 3 ], [ ($rows) x 3 ], "$name: what is left");
-	answers_are($subscriber, $t, $rows, ['HIT'], "$name: cached again");
+	# It gives the table another file, which is a definition. Once one was prepared, nothing is stored as long as there is an apply worker.
+	answers_are($subscriber, $t, $rows, ['BYPASS ddl_in_progress'], "$name: not cached");
+	$subscriber->restart;
 }
 
 # A trigger of the subscriber that changes a definition in the transaction that the apply worker prepares and commits.
@@ -169,7 +171,7 @@ for my $case ([ '', 'calm' ], [ 'COMMIT', 'happy' ], [ 'ROLLBACK', 'angry' ])
 	my ($end, $new) = @$case;
 	my $name = $end ? "an enum label, $end PREPARED" : 'an enum label';
 	answer($subscriber, $feeling);
-	answers_are($subscriber, $feeling, $label, ['HIT'], "$name: cached before");
+	answers_are($subscriber, $feeling, $label, ['HIT'], "$name: cached before") if $end ne 'ROLLBACK';
 	my $insert = "INSERT INTO renamer VALUES ('$new')";
 	$publisher->safe_psql('postgres', $end ? "BEGIN; $insert; PREPARE TRANSACTION 'p'" : $insert);
 	if ($end)
@@ -182,8 +184,10 @@ for my $case ([ '', 'calm' ], [ 'COMMIT', 'happy' ], [ 'ROLLBACK', 'angry' ])
 	ok($subscriber->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_prepared_xacts'), "$name: ended");
 	$label = $new if $end ne 'ROLLBACK';
 	is_deeply([ map { (answer($subscriber, $feeling))[0] } 1 .. 3 ], [ ($label) x 3 ], "$name: the label at the end");
-	answers_are($subscriber, $feeling, $label, ['HIT'], "$name: cached again");
+	answers_are($subscriber, $feeling, $label, [ $end ? 'BYPASS ddl_in_progress' : 'HIT' ], "$name: cached again");
 }
 $subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION s');
+$subscriber->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_subscription');
+answers_are($subscriber, $feeling, $label, [ 'MISS', 'HIT' ], 'cached without a worker');
 
 done_testing();

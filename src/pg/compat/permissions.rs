@@ -83,3 +83,17 @@ pub fn is_permitted(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
     }
     is_permitted
 }
+
+/// Has a query that is made by hand ask for no rights to a relation that it names. Since 16 the planner wants to know
+/// whose they would be.
+///
+/// # Safety
+/// A new query, and an entry of its range table.
+pub unsafe fn ask_for_no_rights(query: *mut pg_sys::Query, entry: *mut pg_sys::RangeTblEntry) {
+    #[cfg(not(feature = "pg15"))]
+    // SAFETY: the caller's promise.
+    unsafe {
+        kept!(pg_sys::addRTEPermissionInfo(&raw mut (*query).rteperminfos, entry));
+    }
+    let _ = (query, entry);
+}
