@@ -65,9 +65,9 @@ plans_are("PREPARE s(int) AS SELECT b FROM t WHERE a = \$1; EXECUTE s(1); EXECUT
 	[ 0, 0, 0, 0 ], 'EXECUTE of SQL is planned');
 plans_are("$query $query DO \$\$ BEGIN PERFORM b FROM t WHERE a = 1; END \$\$;", [ 0, 1, 0 ], 'so are statements of functions');
 
-# Partitions: which are read depends on constants, so each kind of plan has a template of its own.
+# Partitions: which are read depends on constants. The entry says what it rests on.
 my ($one, $eleven) = map { "SELECT v FROM p WHERE id = $_;" } 1, 11;
-plans_are("$one $one $one $eleven $eleven $eleven $one $eleven", [ 0, 0, 1, 0, 0, 1, 1, 1 ], 'partitions',
+plans_are("$one $one $one $eleven $eleven $eleven $one $eleven", [ 0, 0, 1, 0, 1, 1, 1, 1 ], 'partitions',
 	"one\none\none\neleven\neleven\neleven\none\neleven");
 
 # Strings of several statements, as one message each.
