@@ -9,7 +9,7 @@
 use pgrx::pg_sys;
 
 use super::columns::Columns;
-use super::{Obstacle, SUB_QUERY};
+use super::obstacle::{Obstacle, SUB_QUERY};
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::server;
 use crate::pg::tree::Tree;

@@ -2,8 +2,8 @@
 
 use pgrx::pg_sys;
 
+use super::obstacle::{Obstacle, SUB_QUERY, UNGROUPED_COLUMN};
 use super::site::Site;
-use super::{Obstacle, SUB_QUERY, UNGROUPED_COLUMN};
 use crate::pg::server;
 use crate::pg::tree::{Tree, child};
 use crate::pg::tree_making::{are_equal, copy};

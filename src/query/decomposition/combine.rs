@@ -6,8 +6,8 @@ use pgrx::pg_sys::{self, RTEKind};
 
 use super::algebra::combination;
 use super::columns::Columns;
+use super::obstacle::{GROUPING_SETS, Obstacle, UNGROUPED_COLUMN};
 use super::site::Site;
-use super::{GROUPING_SETS, Obstacle, UNGROUPED_COLUMN};
 use crate::pg::compat::tree::add_range_table;
 use crate::pg::lists::nodes;
 use crate::pg::tree::{Tree, match_node};

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys::{self, RTEKind};
 
-use super::{OTHER_RELATION, Obstacle, SYSTEM_COLUMN};
+use super::obstacle::{OTHER_RELATION, Obstacle, SYSTEM_COLUMN};
 use crate::pg::compat::tree::columns_in;
 use crate::pg::lists::{node_at, nodes};
 use crate::pg::row_type::RowType;

@@ -25,6 +25,7 @@ mod conditions;
 mod constants;
 mod filters;
 mod leaf;
+mod obstacle;
 mod part;
 mod site;
 
@@ -33,6 +34,7 @@ use pgrx::pg_sys;
 use columns::Columns;
 use combine::Combined;
 pub use constants::Values;
+pub use obstacle::{NO_TABLE, Obstacle};
 pub use part::{AskedPart, Part};
 use site::Site;
 
@@ -40,18 +42,6 @@ use crate::pg::compat::tree::name_grouped_columns;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::copy;
 use crate::query::plan_kinds::TUPLESTORE_NAME;
-
-/// What stands in the way of a decomposition: a sentence for `why()`, or `NO_TABLE`.
-pub type Obstacle = &'static str;
-
-/// No query level groups, or aggregates, the rows of a table with partitions: nothing to tell.
-pub const NO_TABLE: Obstacle = "";
-const GROUPING_SETS: Obstacle = "It has grouping sets.";
-const OTHER_RELATION: Obstacle = "It joins a relation that is no plain table or materialized view.";
-const PARAMETER: Obstacle = "The value of a parameter is not known when it is planned.";
-const SUB_QUERY: Obstacle = "A sub-query stands in WHERE, in a join, in a key or in the argument of an aggregate.";
-const SYSTEM_COLUMN: Obstacle = "It reads a system column, or whole rows, of the partitioned table.";
-const UNGROUPED_COLUMN: Obstacle = "It uses a column that is not grouped.";
 
 /// A query as a combination of parts.
 pub struct Decomposition {

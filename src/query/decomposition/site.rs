@@ -5,7 +5,7 @@
 
 use pgrx::pg_sys::{self, RTEKind};
 
-use super::{GROUPING_SETS, NO_TABLE, OTHER_RELATION, Obstacle};
+use super::obstacle::{GROUPING_SETS, NO_TABLE, OTHER_RELATION, Obstacle};
 use crate::pg::compat;
 use crate::pg::inheritance::may_have_children;
 use crate::pg::tree::{Tree, child, children, match_node};
