@@ -40,8 +40,8 @@ pub fn check(store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>, clock: &C
 /// What a search may cost: as much as the statement itself.
 ///
 /// # Errors
-/// `MovingClock` if nothing is sought for such a plan. One that combines parts reads the leaves of this moment, and with
-/// another cut in the same gap it might read others.
+/// `MovingClock` if nothing is sought for such a plan. One that combines parts reads the leaves of this moment, and
+/// with another cut in the same gap it might read others.
 fn cost_allowed(store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<f64, Reason> {
     // A search may call other functions of the server than the statement.
     let may_lack_rights = execute_rights::may_lack(rules::definitions(store).ddl);

@@ -36,8 +36,8 @@ pub fn bound(terms: StatementTerms) -> Option<i64> {
 }
 
 /// The bound of a question, if its answers may be given when they are outdated. Not those of cursors, those that are checked again
-/// before their first row is read, and those that rest on what others only promise. Nor those with cuts, whose gaps stand for
-/// different times after rows have changed.
+/// before their first row is read, and those that rest on what others only promise. Nor those with cuts, whose gaps
+/// stand for different times after rows have changed.
 pub fn bound_of(store: &SharedStore, question: &Question<'_>, statement: &Statement<'_>) -> Option<i64> {
     let bound = bound(statement.terms)?;
     let traits = &statement.cacheable.traits;

@@ -1,6 +1,7 @@
 //! The value of a column that stands next to a time, on one side of it, among the rows that a snapshot sees: a query of
-//! the server's, planned and run as any other, `SELECT at FROM t WHERE at < $1 ORDER BY at DESC LIMIT 1`. It asks for no
-//! rights to tables, since nobody is shown the value. The role must have those to execute the server's own functions. Keeps nothing.
+//! the server's, planned and run as any other, `SELECT at FROM t WHERE at < $1 ORDER BY at DESC LIMIT 1`. It asks for
+//! no rights to tables, since nobody is shown the value. The role must have those to execute the server's own
+//! functions. Keeps nothing.
 //!
 //! What is raised here is what any plan over the table may raise: it is cancelled, or a page cannot be read. It passes
 //! unchanged.

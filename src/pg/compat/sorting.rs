@@ -4,8 +4,8 @@ use pgrx::pg_sys::{self, Oid};
 
 use crate::pg::tree_making::new_node;
 
-/// A clause that sorts by a target entry with this reference, by `operator`: downwards with NULLs first, or upwards with
-/// NULLs last, as an index does it.
+/// A clause that sorts by a target entry with this reference, by `operator`: downwards with NULLs first, or upwards
+/// with NULLs last, as an index does it.
 pub fn order_clause(reference: u32, equal: Oid, operator: Oid, downwards: bool) -> *mut pg_sys::SortGroupClause {
     let clause = new_node::<pg_sys::SortGroupClause>();
     // SAFETY: a new node.

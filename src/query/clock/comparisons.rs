@@ -115,9 +115,9 @@ pub(super) fn has_limits_of(column: Oid, value: Oid) -> bool {
         )
 }
 
-/// The last value of the column's type that is not greater than a value of another type, as the server compares both, and
-/// whether it is equal to it. `None` if there is no telling: the value is infinite, or the offset of the time zone changes
-/// near it.
+/// The last value of the column's type that is not greater than a value of another type, as the server compares both,
+/// and whether it is equal to it. `None` if there is no telling: the value is infinite, or the offset of the time zone
+/// changes near it.
 pub(super) fn last_up_to(column: Oid, (type_oid, value): (Oid, Datum)) -> Option<(i64, bool)> {
     if column == type_oid {
         return Some((rank(type_oid, value), true));

@@ -1,5 +1,5 @@
-//! Conditions that WHERE demands beside a comparison with the clock: `tenant = 7 AND at > now() - interval '1 hour'`. Of
-//! the other rows no answer has anything, so the gap is sought among the rows of that tenant alone, in an index on
+//! Conditions that WHERE demands beside a comparison with the clock: `tenant = 7 AND at > now() - interval '1 hour'`.
+//! Of the other rows no answer has anything, so the gap is sought among the rows of that tenant alone, in an index on
 //! `(tenant, at)`. Reads trees; keeps nothing.
 
 use pgrx::pg_sys::{self, RTEKind};
@@ -53,8 +53,8 @@ fn each<'t>(query: Tree<'t, pg_sys::Query>, act: &mut dyn FnMut(Tree<'t, pg_sys:
     }
 }
 
-/// A condition that compares a column of the relation with a constant or a parameter by an `=` that cannot fail, as one on
-/// the first relation.
+/// A condition that compares a column of the relation with a constant or a parameter by an `=` that cannot fail, as one
+/// on the first relation.
 fn equality(condition: Tree<'_, pg_sys::Node>, relation: i32) -> Option<*mut pg_sys::Node> {
     let call = condition.as_a::<pg_sys::OpExpr>()?;
     let (mut columns, mut values) = (0, 0);

@@ -113,8 +113,8 @@ static BUFFER: Local<Cell<HashBuffer>> = Local::new(Cell::new(HashBuffer::new())
 /// The values of all clock expressions: as one hash, under a secret, or as cuts.
 ///
 /// # Errors
-/// `MovingClock` if one of them changes by less than a minute and is no cut, if it asks for the arrival of a message that
-/// is not the only one, or if it cannot be computed.
+/// `MovingClock` if one of them changes by less than a minute and is no cut, if it asks for the arrival of a message
+/// that is not the only one, or if it cannot be computed.
 pub fn times(clock: &Clock<'_>, seed: u64) -> Result<Times, Reason> {
     if clock.trees.is_none() {
         return Ok(Times { hash: Hash128::NONE, cuts: Cuts::NONE });

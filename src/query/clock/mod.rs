@@ -8,8 +8,8 @@
 //! That is of use only if the values stay the same for a while. Therefore each clock leaf has to lie below something
 //! that may be *coarse*: `date_trunc`, a cast to date, a comparison, and so on. Whether it is, the values tell. Or the
 //! expression is compared with a column of a table: then its value is a *cut*, which is not in the key. What the
-//! comparison splits off stays the same as long as the cut lies between the same two values of the column, the *gap*. The
-//! gaps are stored with the answer (`cuts`).
+//! comparison splits off stays the same as long as the cut lies between the same two values of the column, the *gap*.
+//! The gaps are stored with the answer (`cuts`).
 //!
 //! A query's clock expressions are found when it is identified or checked (`expression`, `noted`). Its plan carries
 //! copies of them (`carried`), which the server's executor computes when the answer is looked up (`evaluation`).

@@ -59,7 +59,8 @@ impl<'t> Comparison<'t> {
         Some(Self { split, with, by, operators, is_extreme })
     }
 
-    /// Returns true if gaps may be sought: it is a column of a table that rows have a value for. The relation is locked.
+    /// Returns true if gaps may be sought: it is a column of a table that rows have a value for. The relation is
+    /// locked.
     pub fn may_have_gaps(&self) -> bool {
         // SAFETY: reads a catalog about a relation that the query names.
         let kind = unsafe { kept!(pg_sys::get_rel_relkind(self.split.relation)) } as u8;

@@ -74,8 +74,8 @@ impl EligibilityChecker {
         true
     }
 
-    /// Does the operator compare a column with a clock expression? If gaps can be found for it, its value may move all the time.
-    /// True refuses the query: something else than the server's own comparison stands behind the operator.
+    /// Does the operator compare a column with a clock expression? If gaps can be found for it, its value may move all
+    /// the time. True refuses the query: something else than the server's own comparison stands behind the operator.
     pub(super) fn compares_with_time(&mut self, call: Tree<'_, pg_sys::OpExpr>) -> bool {
         if self.clock != ClockPlace::Outside || call.as_node().tag() != pg_sys::NodeTag::T_OpExpr {
             return false;

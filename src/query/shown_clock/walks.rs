@@ -50,7 +50,7 @@ pub(super) fn count_columns(node: *mut pg_sys::Node) -> usize {
     columns
 }
 
-/// Is there such a node in an expression? Yes if it nests too deeply.
+/// Returns true if there is such a node in an expression, or it nests too deeply to tell.
 fn any(node: *mut pg_sys::Node, found: fn(Tree<'_, pg_sys::Node>) -> bool) -> bool {
     // SAFETY: null, or an expression of a valid query.
     unsafe { search(node, 0, &mut { found }) }.unwrap_or(true)
