@@ -15,6 +15,7 @@ use super::question::Question;
 use super::rules::{self, Stored};
 use super::statement::{Statement, describe};
 use super::{admission, forms, portal, quick_statements, staleness};
+use crate::arrow::column::are_described;
 use crate::invalidation::foreign;
 use crate::pg::tree::child;
 use crate::pg::{allocator, backend, compat, server_settings};
@@ -49,7 +50,7 @@ pub fn find(store: &SharedStore, question: &Question<'_>, lateness: Lateness) ->
         return Err(Reason::ForbiddenRelations);
     }
     let Statement { key, text, columns, snapshot, terms, .. } = &statement;
-    let stored = rules::find_entry(store, *key, (text, columns), snapshot, *terms)?;
+    let stored = rules::find_entry(store, *key, (text, |own| are_described(columns, own)), snapshot, *terms)?;
     let pin = match stored {
         Stored::Valid(pin) => return hit(store, question, statement, pin, None),
         Stored::Outdated(pin) => Some(pin),

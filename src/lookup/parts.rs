@@ -15,7 +15,7 @@ use super::rules::{self, StartedUnder, Stored, UNKNOWN_CATALOGS};
 use super::single_flight::{self, Joined, Missed, Patience};
 use super::verdict::{self, Eligible};
 use super::{admission, portal};
-use crate::arrow::column::Column;
+use crate::arrow::column::{Column, are_described};
 use crate::invalidation::own_writes;
 use crate::pg::compat::unchecked_plan;
 use crate::pg::tree::{Tree, child};
@@ -88,7 +88,8 @@ pub fn stored_part(
     snapshot: Option<&pg_sys::SnapshotData>,
 ) -> Option<Pin> {
     let snapshot = rules::snapshot(store, snapshot).ok()?;
-    match rules::find_entry(store, *key, (text, columns), &snapshot, StatementTerms::INSISTED) {
+    match rules::find_entry(store, *key, (text, |own| are_described(columns, own)), &snapshot, StatementTerms::INSISTED)
+    {
         Ok(Stored::Valid(pin)) => Some(pin),
         Ok(Stored::Outdated(pin)) => {
             store.unpin(pin);

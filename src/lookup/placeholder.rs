@@ -238,7 +238,8 @@ fn valid_answer(store: &SharedStore, desc: QueryDesc<'_>, pending: &Pending<'_>,
     if !bounds_hold(store, desc, pending, &snapshot) {
         return None;
     }
-    let pin = match rules::find_entry(store, pending.key, (pending.text, columns), &snapshot, pending.terms) {
+    let question = (pending.text, |own: &[u8]| are_described(columns, own));
+    let pin = match rules::find_entry(store, pending.key, question, &snapshot, pending.terms) {
         Ok(Stored::Valid(pin)) if store.view(&pin).entry_id() == pending.entry => return Some(pin),
         // Another answer has taken the place of the one that the placeholder was made for.
         Ok(Stored::Valid(pin) | Stored::Outdated(pin)) => pin,

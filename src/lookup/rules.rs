@@ -18,7 +18,6 @@ use arrow_cache_core::{CacheKey, Counter, Dependency, Pin, Reason, SnapshotView,
 use pgrx::pg_sys;
 
 use super::portal;
-use crate::arrow::column::{Column, are_described};
 use crate::error;
 use crate::invalidation::catalogs::SHARED;
 pub use crate::invalidation::own_writes::check_own_writes;
@@ -119,8 +118,8 @@ pub enum Stored {
     Nothing,
 }
 
-/// R3. The answer under a key for a statement with this text and these columns. Entries that are of no use to anybody
-/// are retired.
+/// R3. The answer under a key for a statement with this text. `describes` tells whether an entry's description is that of
+/// the statement's columns. Entries that are of no use to anybody are retired.
 ///
 /// # Errors
 /// The reason to bypass: the entry answers another statement, or a writer that the snapshot does not see may have
@@ -129,14 +128,14 @@ pub enum Stored {
 pub fn find_entry(
     store: &SharedStore,
     key: CacheKey,
-    (text, columns): (&[u8], &[Column]),
+    (text, describes): (&[u8], impl FnOnce(&[u8]) -> bool),
     snapshot: &SnapshotView<'_>,
     terms: StatementTerms,
 ) -> Result<Stored, Reason> {
     let Some(pin) = store.lookup(key) else { return Ok(Stored::Nothing) };
     let view = store.view(&pin);
     // Another plan may have had columns of other types: the planner drops branches by the values of parameters.
-    if !are_described(columns, view.descriptor()) {
+    if !describes(view.descriptor()) {
         store.unpin(pin);
         return Ok(Stored::Nothing);
     }
