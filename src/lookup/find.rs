@@ -15,6 +15,7 @@ use super::question::Question;
 use super::rules::{self, Stored};
 use super::statement::{Statement, describe};
 use super::{admission, forms, gaps, portal, quick_statements, staleness};
+use crate::arrow::column::are_described;
 use crate::invalidation::foreign;
 use crate::pg::tree::child;
 use crate::pg::{allocator, backend, compat, server_settings};
@@ -50,7 +51,7 @@ pub fn find(store: &SharedStore, question: &Question<'_>, lateness: Lateness) ->
         return Err(Reason::ForbiddenRelations);
     }
     let Statement { key, columns, snapshot, terms, cuts, .. } = &statement;
-    let stored = rules::find_entry(store, *key, (columns, cuts), snapshot, *terms)?;
+    let stored = rules::find_entry(store, *key, (cuts, |own| are_described(columns, own)), snapshot, *terms)?;
     let pin = match stored {
         Stored::Valid(pin) => return hit(store, question, statement, pin, None),
         Stored::Outdated(pin) => Some(pin),

@@ -14,7 +14,7 @@ use super::outcome::{Guarantees, Miss};
 use super::rules::{self, StartedUnder, Stored, UNKNOWN_CATALOGS};
 use super::verdict::{self, Eligible};
 use super::{admission, execute_rights, portal};
-use crate::arrow::column::Column;
+use crate::arrow::column::{Column, are_described};
 use crate::invalidation::own_writes;
 use crate::pg::compat::unchecked_plan;
 use crate::pg::tree::{Tree, child};
@@ -94,7 +94,8 @@ pub fn stored_part(
     snapshot: Option<&pg_sys::SnapshotData>,
 ) -> Option<Pin> {
     let snapshot = rules::snapshot(store, snapshot).ok()?;
-    match rules::find_entry(store, key, (columns, &Cuts::NONE), &snapshot, StatementTerms::INSISTED) {
+    let question = (&Cuts::NONE, |own: &[u8]| are_described(columns, own));
+    match rules::find_entry(store, key, question, &snapshot, StatementTerms::INSISTED) {
         Ok(Stored::Valid(pin)) => Some(pin),
         Ok(Stored::Outdated(pin)) => {
             store.unpin(pin);

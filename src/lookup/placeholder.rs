@@ -227,8 +227,8 @@ fn serves(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> bool {
 #[inline]
 fn valid_answer(store: &SharedStore, desc: QueryDesc<'_>, pending: &Pending<'_>, columns: &[Column]) -> Option<Pin> {
     let snapshot = rules::snapshot(store, desc.snapshot_data()).ok()?;
-    let asked = (columns, &pending.cuts);
-    let pin = match rules::find_entry(store, pending.key, asked, &snapshot, pending.terms) {
+    let question = (&pending.cuts, |own: &[u8]| are_described(columns, own));
+    let pin = match rules::find_entry(store, pending.key, question, &snapshot, pending.terms) {
         Ok(Stored::Valid(pin)) if store.view(&pin).entry_id() == pending.entry => return Some(pin),
         // Another answer has taken the place of the one that the placeholder was made for.
         Ok(Stored::Valid(pin) | Stored::Outdated(pin)) => pin,

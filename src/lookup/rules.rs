@@ -18,7 +18,6 @@ use arrow_cache_core::{CacheKey, Counter, Dependency, Pin, Reason, SnapshotView,
 use pgrx::pg_sys;
 
 use super::portal;
-use crate::arrow::column::{Column, are_described};
 use crate::error;
 use crate::invalidation::catalogs::SHARED;
 pub use crate::invalidation::own_writes::check_own_writes;
@@ -120,8 +119,8 @@ pub enum Stored {
     Nothing,
 }
 
-/// R3. The answer under a key for a statement with these columns and these cuts. Entries that are of no use to anybody
-/// are retired.
+/// R3. The answer under a key for a statement with these cuts. `describes` tells whether an entry's description is that of
+/// the statement's columns. Entries that are of no use to anybody are retired.
 ///
 /// # Errors
 /// The reason to bypass: a writer that the snapshot does not see may have changed the answer.
@@ -129,15 +128,14 @@ pub enum Stored {
 pub fn find_entry(
     store: &SharedStore,
     key: CacheKey,
-    (columns, cuts): (&[Column], &Cuts),
+    (cuts, describes): (&Cuts, impl FnOnce(&[u8]) -> bool),
     snapshot: &SnapshotView<'_>,
     terms: StatementTerms,
 ) -> Result<Stored, Reason> {
     let Some(pin) = store.lookup(key) else { return Ok(Stored::Nothing) };
-    // Another plan may have had columns of other types: the planner drops branches by the values of parameters. Behind the
-    // columns stand the gaps.
-    let descriptor = cuts.without_gaps(store.view(&pin).descriptor());
-    if !descriptor.is_some_and(|descriptor| are_described(columns, descriptor)) {
+    // Another plan may have had columns of other types: the planner drops branches by the values of parameters. Behind
+    // the columns stand the gaps.
+    if !cuts.without_gaps(store.view(&pin).descriptor()).is_some_and(describes) {
         store.unpin(pin);
         return Ok(Stored::Nothing);
     }
