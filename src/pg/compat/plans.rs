@@ -41,17 +41,21 @@ pub fn add_relations(plan: &mut pg_sys::PlannedStmt, query: Tree<'_, pg_sys::Que
         }
     }
     #[cfg(not(feature = "pg15"))]
-    // SAFETY: as many bytes as are written; lists of the query, and lists that were made here.
-    unsafe {
-        let before = pg_sys::list_length(plan.permInfos).cast_unsigned();
+    {
+        // SAFETY: a list, or null.
+        let before = unsafe { pg_sys::list_length(plan.permInfos) }.cast_unsigned();
         for entry in children!(query.rtable as RangeTblEntry).filter(|entry| entry.perminfoindex > 0) {
-            let own: *mut pg_sys::RangeTblEntry = kept!(pg_sys::palloc(size_of::<pg_sys::RangeTblEntry>())).cast();
-            own.copy_from_nonoverlapping(entry.as_ptr(), 1);
-            // The sub-query that a view has become is no part of a plan.
-            ((*own).subquery, (*own).perminfoindex) = (std::ptr::null_mut(), before + entry.perminfoindex);
-            plan.rtable = kept!(pg_sys::lappend(plan.rtable, own.cast()));
+            // SAFETY: as many bytes as are written; a list that was made here.
+            unsafe {
+                let own: *mut pg_sys::RangeTblEntry = kept!(pg_sys::palloc(size_of::<pg_sys::RangeTblEntry>())).cast();
+                own.copy_from_nonoverlapping(entry.as_ptr(), 1);
+                // The sub-query that a view has become is no part of a plan.
+                ((*own).subquery, (*own).perminfoindex) = (std::ptr::null_mut(), before + entry.perminfoindex);
+                plan.rtable = kept!(pg_sys::lappend(plan.rtable, own.cast()));
+            }
         }
-        plan.permInfos = kept!(pg_sys::list_concat(plan.permInfos, query.rteperminfos));
+        // SAFETY: two lists, or null. The query keeps its own.
+        plan.permInfos = unsafe { kept!(pg_sys::list_concat_copy(plan.permInfos, query.rteperminfos)) };
     }
 }
 
