@@ -3,10 +3,14 @@
 
 use std::ffi::{c_char, c_int};
 
+use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
+use super::portal;
+use crate::pg::inlining::{Inlined, inlined};
 use crate::pg::tree::Tree;
+use crate::query::hashes::FormHash;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::{self, Text};
 use crate::session;
@@ -20,6 +24,20 @@ pub struct Call<'m> {
     options: c_int,
     /// The values of its parameters, if it is planned for them.
     params: Option<Tree<'m, pg_sys::ParamListInfoData>>,
+    /// What became of functions in FROM, if some may be inlined.
+    bodies: Option<Bodies>,
+}
+
+/// Bodies of functions in FROM, which stand in the place of the calls, or have been found not to.
+#[derive(Clone, Copy)]
+pub struct Bodies {
+    /// The form of the query with the calls.
+    pub asked_as: FormHash,
+    /// How many messages about changes of definitions the backend had received before.
+    pub messages: u64,
+    /// The functions that plans rest on.
+    items: *mut pg_sys::List,
+    depends_on_role: bool,
 }
 
 impl<'m> Call<'m> {
@@ -35,7 +53,51 @@ impl<'m> Call<'m> {
     ) -> Self {
         // SAFETY: the caller promises that the query is valid, so it is not null; the parameters may be.
         let (query, params) = unsafe { (Tree::enter(query).unwrap_unchecked(), Tree::enter(params)) };
-        Self { query, text, options, params }
+        Self { query, text, options, params, bodies: None }
+    }
+
+    /// The call that plans another query in the place of this one.
+    ///
+    /// # Safety
+    /// A valid query, which nobody has planned.
+    pub unsafe fn of_other(self, query: *mut pg_sys::Query, options: c_int) -> Self {
+        // SAFETY: the caller promises that the query is valid, so it is not null.
+        Self { query: unsafe { Tree::enter(query).unwrap_unchecked() }, options, ..self }
+    }
+
+    /// Puts bodies in the place of calls in FROM, as planning would. The query has this form.
+    ///
+    /// # Errors
+    /// `UserDefinedFunction` if planning would raise an error, should it come to such a call.
+    pub fn put_bodies(&mut self, asked_as: FormHash) -> Result<(), Reason> {
+        // SAFETY: called inside a transaction; a query that nobody has planned.
+        let (messages, inlined) = unsafe {
+            kept!(pg_sys::AcceptInvalidationMessages());
+            (portal::messages_received(), inlined(self.query.as_ptr()))
+        };
+        let Inlined { query, items, depends_on_role } = inlined.ok_or(Reason::UserDefinedFunction)?;
+        // SAFETY: the same query, or a copy just made.
+        *self = unsafe { self.of_other(query, self.options) };
+        self.bodies = Some(Bodies { asked_as, messages, items, depends_on_role });
+        Ok(())
+    }
+
+    /// What became of functions in FROM; `None` if there were none to inline.
+    pub fn bodies(&self) -> Option<Bodies> {
+        self.bodies
+    }
+
+    /// Adds what was inlined to what a plan just made rests on.
+    ///
+    /// # Safety
+    /// A plan just made for this call, in the current memory context.
+    pub unsafe fn note_bodies(&self, plan: *mut pg_sys::PlannedStmt) {
+        let Some(Bodies { items, depends_on_role, .. }) = self.bodies else { return };
+        // SAFETY: the caller's promise.
+        unsafe {
+            (*plan).invalItems = kept!(pg_sys::list_concat((*plan).invalItems, items));
+            (*plan).dependsOnRole |= depends_on_role;
+        }
     }
 
     /// The arguments of the hook.
