@@ -92,7 +92,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
     // SAFETY: the steps that PostgreSQL itself takes with a query; trees live in the current memory context.
     unsafe {
         let (query, types) = one_select(text)?;
-        let with_bodies = inlined(query.as_ptr()).map_or(query.as_ptr(), |inlined| inlined.query);
+        let with_bodies = inlined(query.as_ptr()).ok().flatten().map_or(query.as_ptr(), |inlined| inlined.query);
         let query = query.replaced_by(with_bodies);
         // Planning changes the tree.
         let Some(tree) = Tree::enter(query.as_ptr()) else { return Err(Reason::NotSelect.into()) };

@@ -41,7 +41,7 @@ unsafe fn next(call: Call<'_>, query: *mut pg_sys::Query) -> *mut pg_sys::Planne
     // SAFETY: the caller's promise; the call is plain data.
     unsafe {
         let plan = direct!((PREVIOUS.planner)(query, text, options, params));
-        if call.bodies().is_some() {
+        if call.has_bodies() {
             edge(|| call.note_bodies(plan));
         }
         plan

@@ -10,7 +10,6 @@ use super::fingerprint::Fingerprint;
 use super::portal;
 use crate::pg::inlining::{Inlined, inlined};
 use crate::pg::tree::Tree;
-use crate::query::hashes::FormHash;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::{self, Text};
 use crate::session;
@@ -24,17 +23,15 @@ pub struct Call<'m> {
     options: c_int,
     /// The values of its parameters, if it is planned for them.
     params: Option<Tree<'m, pg_sys::ParamListInfoData>>,
-    /// What became of functions in FROM, if some may be inlined.
+    /// The bodies of functions that were put into the query.
     bodies: Option<Bodies>,
 }
 
-/// Bodies of functions in FROM, which stand in the place of the calls, or have been found not to.
+/// Bodies of functions in FROM that stand in the place of the calls.
 #[derive(Clone, Copy)]
-pub struct Bodies {
-    /// The form of the query with the calls.
-    pub asked_as: FormHash,
+struct Bodies {
     /// How many messages about changes of definitions the backend had received before.
-    pub messages: u64,
+    messages: u64,
     /// The functions that plans rest on.
     items: *mut pg_sys::List,
     depends_on_role: bool,
@@ -65,26 +62,33 @@ impl<'m> Call<'m> {
         Self { query: unsafe { Tree::enter(query).unwrap_unchecked() }, options, ..self }
     }
 
-    /// Puts bodies in the place of calls in FROM, as planning would. The query has this form.
+    /// Puts bodies in the place of calls in FROM, as planning would. Returns true if there are some now.
     ///
     /// # Errors
     /// `UserDefinedFunction` if planning would raise an error, should it come to such a call.
-    pub fn put_bodies(&mut self, asked_as: FormHash) -> Result<(), Reason> {
+    pub fn put_bodies(&mut self) -> Result<bool, Reason> {
         // SAFETY: called inside a transaction; a query that nobody has planned.
         let (messages, inlined) = unsafe {
             kept!(pg_sys::AcceptInvalidationMessages());
             (portal::messages_received(), inlined(self.query.as_ptr()))
         };
-        let Inlined { query, items, depends_on_role } = inlined.ok_or(Reason::UserDefinedFunction)?;
-        // SAFETY: the same query, or a copy just made.
-        *self = unsafe { self.of_other(query, self.options) };
-        self.bodies = Some(Bodies { asked_as, messages, items, depends_on_role });
-        Ok(())
+        let inlined = inlined.map_err(|_| Reason::UserDefinedFunction)?;
+        if let Some(Inlined { query, items, depends_on_role }) = inlined {
+            // SAFETY: a copy just made.
+            *self = unsafe { self.of_other(query, self.options) };
+            self.bodies = Some(Bodies { messages, items, depends_on_role });
+        }
+        Ok(self.bodies.is_some())
     }
 
-    /// What became of functions in FROM; `None` if there were none to inline.
-    pub fn bodies(&self) -> Option<Bodies> {
-        self.bodies
+    /// Returns true if bodies were put into the query, which its plan is to know of.
+    pub fn has_bodies(&self) -> bool {
+        self.bodies.is_some()
+    }
+
+    /// How many messages about changes of definitions the backend had received before bodies were put into the query.
+    pub fn messages_before_bodies(&self) -> Option<u64> {
+        self.bodies.map(|bodies| bodies.messages)
     }
 
     /// Adds what was inlined to what a plan just made rests on.

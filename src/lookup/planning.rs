@@ -84,15 +84,11 @@ fn consider(call: &mut Call<'_>) -> Result<Planning, Reason> {
     // From here on it costs something: a session whose statements are all too quick never attaches to the store.
     let Some(store) = shmem::store() else { return Ok(Planning::Ignored) };
     let versions = rules::definitions(&store);
-    let known = |form| forms::finding(form, versions, || name_resolution::hash(seed).ok());
-    let mut finding = known(form);
-    if identity.calls_sets && !matches!(finding, Some(Finding::Refused(_))) {
-        call.put_bodies(form)?;
+    if identity.calls_sets && call.put_bodies()? {
         identity = identity::of(call.query().as_node(), seed)?;
-        finding = known(identity.form);
     }
     let form = identity.form;
-    let traits = match finding {
+    let traits = match forms::finding(form, versions, || name_resolution::hash(seed).ok()) {
         Some(Finding::Refused(reason)) => return Err(reason),
         Some(Finding::Eligible(traits)) => Some(traits),
         None => None,

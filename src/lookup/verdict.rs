@@ -26,8 +26,6 @@ pub struct Eligible {
     identified: Identified,
     /// How names in bodies of functions were resolved, if the traits rest on that.
     resolution: Option<ResolutionHash>,
-    /// The form that it was asked as and how names were resolved, if functions in FROM may have been inlined.
-    asked_as: Option<(FormHash, ResolutionHash)>,
     /// The traits of its form were known before.
     known: bool,
     planned: Planned,
@@ -70,15 +68,9 @@ pub fn check(
     unsafe { kept!(pg_sys::AcceptInvalidationMessages()) };
     let Identified { form, .. } = identified;
     let known = traits.is_some();
-    let bodies = call.bodies();
-    // What is inlined rests on names, and on the role's rights.
-    let asked_as = match bodies.filter(|_| traits.is_none()) {
-        Some(bodies) => Some((bodies.asked_as, name_resolution::hash(store.seed())?)),
-        None => None,
-    };
     let (traits, resolution) = match traits {
         Some(traits) => (traits, None),
-        None => find_out(call, store, (form, asked_as), versions)?,
+        None => find_out(call, store, form, versions)?,
     };
     if traits.calls_declared() {
         session::note_observed();
@@ -91,7 +83,6 @@ pub fn check(
         traits,
         identified: meaning(identified, &traits),
         resolution,
-        asked_as,
         known,
         sees_catalogs: rules::sees_catalogs(store, versions),
         planned: Planned {
@@ -99,7 +90,7 @@ pub fn check(
             plan: session::next_plan_number(),
             under: (!is_one_shot).then(|| environment::under(store.seed())),
         },
-        messages: bodies.map_or_else(portal::messages_received, |bodies| bodies.messages),
+        messages: call.messages_before_bodies().unwrap_or_else(portal::messages_received),
     })
 }
 
@@ -116,7 +107,7 @@ pub fn meaning(identified: Identified, traits: &QueryTraits) -> Identified {
 fn find_out(
     call: &Call<'_>,
     store: &SharedStore,
-    (form, asked_as): (FormHash, Option<(FormHash, ResolutionHash)>),
+    form: FormHash,
     versions: Versions,
 ) -> Result<(QueryTraits, Option<ResolutionHash>), Reason> {
     let Checked { traits, resolves_names, .. } = check_query(call.query(), store.seed());
@@ -124,7 +115,7 @@ fn find_out(
     let traits = traits.inspect_err(|reason| {
         // What a transaction sees that has changed definitions itself may be rolled back.
         if rules::check_own_writes(&[]).is_ok() {
-            remember_refusal((form, resolution), asked_as, versions, *reason);
+            forms::remember(form, versions, resolution, Finding::Refused(*reason));
         }
     })?;
     Ok((traits, resolution))
@@ -206,29 +197,13 @@ fn depends_on_values(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
 /// Remembers what holds for all queries of a form. Extras are kept in memory that ends with the plan, so forms that have some
 /// are checked each time.
 fn remember(form: FormHash, eligible: &Eligible, relations: Result<Relations, Reason>, depends_on_values: bool) {
-    let Eligible { traits, planned, resolution, asked_as, .. } = *eligible;
+    let Eligible { traits, planned, resolution, .. } = *eligible;
     if !traits.extras.is_none() {
         return;
     }
-    match relations {
-        Err(reason) if !depends_on_values => {
-            remember_refusal((form, resolution), asked_as, planned.versions, reason);
-        }
-        _ => forms::remember(form, planned.versions, resolution, Finding::Eligible(traits)),
-    }
-}
-
-/// Remembers that no query of a form is cached, nor one with the calls of functions that were inlined.
-fn remember_refusal(
-    (form, resolution): (FormHash, Option<ResolutionHash>),
-    asked_as: Option<(FormHash, ResolutionHash)>,
-    versions: Versions,
-    reason: Reason,
-) {
-    if asked_as.is_none_or(|(asked_as, _)| asked_as != form) {
-        forms::remember(form, versions, resolution, Finding::Refused(reason));
-    }
-    if let Some((asked_as, resolution)) = asked_as {
-        forms::remember(asked_as, versions, Some(resolution), Finding::Refused(reason));
-    }
+    let finding = match relations {
+        Err(reason) if !depends_on_values => Finding::Refused(reason),
+        _ => Finding::Eligible(traits),
+    };
+    forms::remember(form, planned.versions, resolution, finding);
 }

@@ -22,14 +22,16 @@ const DEEPEST: usize = 16;
 
 /// A query with bodies in the place of calls.
 pub struct Inlined {
-    /// The query, to be planned in the place of the other one: a copy in the current memory context, or the other one
-    /// itself if there are no such calls.
+    /// The query, to be planned in the place of the other one: a copy in the current memory context.
     pub query: *mut pg_sys::Query,
     /// The functions that its plan rests on, as items of a plan (`invalItems`).
     pub items: *mut pg_sys::List,
     /// Some bodies read tables whose rows the role decides on.
     pub depends_on_role: bool,
 }
+
+/// Putting a body in the place of its call raises an error.
+pub struct Raises;
 
 /// Returns true if an entry of a range table calls a function of a user that returns a set, and nothing else. Reads no
 /// catalog.
@@ -56,8 +58,8 @@ unsafe fn lone_call(entry: &pg_sys::RangeTblEntry) -> Option<*mut pg_sys::FuncEx
     }
 }
 
-/// The call of an entry, with the row of its function, if the planner might put a body in the place of it. It would not
-/// do so if the function is VOLATILE; and what stands for a function with support by code is decided by that.
+/// The call of an entry, with the row of its function, if the planner might put a body in the place of it. It does not
+/// do so if the function is VOLATILE, STRICT or SECURITY DEFINER; code that supports a function may decide otherwise.
 ///
 /// # Safety
 /// As `lone_call`.
@@ -76,19 +78,22 @@ unsafe fn candidate(entry: &pg_sys::RangeTblEntry) -> Option<(*mut pg_sys::FuncE
     may_be.then_some((call, row))
 }
 
-/// A query with bodies in the place of the calls of functions in FROM, as far as the server puts them there; `None` if it
-/// raises an error. What it has locked for them stays locked, as after planning.
+/// A query with bodies in the place of the calls of functions in FROM; `None` if the server puts none there. What it has
+/// locked for them stays locked, as after planning.
+///
+/// # Errors
+/// The server would raise one, should planning come to such a call.
 ///
 /// # Safety
 /// A rewritten query that nobody has planned.
-pub unsafe fn inlined(query: *mut pg_sys::Query) -> Option<Inlined> {
+pub unsafe fn inlined(query: *mut pg_sys::Query) -> Result<Option<Inlined>, Raises> {
     let mut is_candidate = |node: Tree<'_, pg_sys::Node>| {
         // SAFETY: an entry of a valid query.
         node.as_a::<pg_sys::RangeTblEntry>().is_some_and(|entry| unsafe { candidate(&entry) }.is_some())
     };
     // SAFETY: the caller's promise.
     if unsafe { search(query.cast(), 0, &mut is_candidate) } != Some(true) {
-        return Some(Inlined { query, items: std::ptr::null_mut(), depends_on_role: false });
+        return Ok(None);
     }
     // The statement need not come to the call: it may stand where the planner finds that nothing is to be read.
     subtransaction::attempt_to_keep(|| {
@@ -97,12 +102,13 @@ pub unsafe fn inlined(query: *mut pg_sys::Query) -> Option<Inlined> {
         unsafe {
             (*root).glob = global;
             let mut inliner = Inliner { root, depth: 0, bodies: 0 };
-            let changed = copy(query);
-            inliner.walk(changed.cast());
-            let query = if inliner.bodies > 0 { changed } else { query };
-            Some(Inlined { query, items: (*global).invalItems, depends_on_role: (*global).dependsOnRole })
+            let query = copy(query);
+            inliner.walk(query.cast());
+            let (items, depends_on_role) = ((*global).invalItems, (*global).dependsOnRole);
+            Some((inliner.bodies > 0).then_some(Inlined { query, items, depends_on_role }))
         }
     })
+    .ok_or(Raises)
 }
 
 struct Inliner {

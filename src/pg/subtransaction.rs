@@ -17,7 +17,7 @@ pub fn attempt<R>(code: impl FnOnce() -> Option<R>) -> Option<R> {
     attempt_and(false, code)
 }
 
-/// As `attempt`, but if there is a result, what the server has locked for it stays locked.
+/// As `attempt`, but if there is a result, what the server has locked for it stays locked. Messages are written.
 pub fn attempt_to_keep<R>(code: impl FnOnce() -> Option<R>) -> Option<R> {
     attempt_and(true, code)
 }
@@ -33,8 +33,10 @@ fn attempt_and<R>(keep: bool, code: impl FnOnce() -> Option<R>) -> Option<R> {
         let (to_client, to_log) = (pg_sys::client_min_messages, pg_sys::log_min_messages);
         kept!(pg_sys::BeginInternalSubTransaction(std::ptr::null()));
         pg_sys::MemoryContextSwitchTo(memory);
-        pg_sys::client_min_messages = pgrx::PgLogLevel::ERROR as i32;
-        pg_sys::log_min_messages = pgrx::PgLogLevel::ERROR as i32;
+        if !keep {
+            pg_sys::client_min_messages = pgrx::PgLogLevel::ERROR as i32;
+            pg_sys::log_min_messages = pgrx::PgLogLevel::ERROR as i32;
+        }
         let result = caught(code);
         pg_sys::MemoryContextSwitchTo(memory);
         if keep && matches!(result, Ok(Some(_))) {

@@ -5,6 +5,7 @@ import psycopg
 import pytest
 
 from support.agreement import agree
+from support.placeholders import plans_of
 
 TABLES = """
     CREATE TABLE t AS SELECT g AS a, 't' || g % 3 AS tenant FROM generate_series(1, 12) g;
@@ -245,10 +246,19 @@ def test_hits_are_not_planned(made):
     for status in ("MISS", "HIT", "HIT"):
         made.rows(ASKED, prepare=False)
         assert made.status() == status
-    planned = made.rows(f"EXPLAIN {ASKED}", prepare=False)
-    assert any("search" not in line and "ArrowCache" in line for (line,) in planned)
-    made.execute("REVOKE SELECT ON member FROM postgres")
-    assert len(made.rows(ASKED, prepare=False)) == 3
+    assert any("ArrowCache" in line for (line,) in made.rows(f"EXPLAIN {ASKED}", prepare=False))
+    assert plans_of(made, lambda: made.rows(ASKED, prepare=False))[1] == [True]
+
+
+@pytest.mark.parametrize("enabled", ["off", "on"])
+def test_messages_come_once(made, enabled):
+    made.execute(f"SET pg_arrow_cache.enabled = {enabled}; CREATE FUNCTION f() RETURNS SETOF text LANGUAGE sql STABLE "
+                 f"AS $$ SELECT tenant AS {'x' * 64} FROM member $$")
+    told = []
+    made.add_notice_handler(lambda notice: told.append(notice.sqlstate))
+    for count in (1, 2, 3):
+        made.rows("SELECT * FROM f()", prepare=False)
+        assert told == ["42622"] * count
 
 
 BROKEN = {
@@ -320,3 +330,29 @@ def test_rows_in_parts(made):
         for prepare in (False, True):
             assert made.rows(query, prepare=prepare) == made.uncached(query, prepare=False)
         made.execute(f"UPDATE parted SET n = n + 1 WHERE a = {number} AND n = 500")
+
+
+@pytest.mark.parametrize("prepare", [False, True])
+def test_own_definitions(made, other, prepare):
+    made.execute(SEARCH.format("", "rank >= low"))
+    assert agree(made, ASKED, prepare=prepare) == ("HIT", None)
+    made.execute("BEGIN")
+    made.execute(SEARCH.format("", "rank < low"))
+    for _ in range(2):
+        assert made.rows(ASKED, prepare=prepare) == []
+        assert len(other.rows(ASKED, prepare=prepare)) == 3
+    made.execute("ROLLBACK")
+    for _ in range(2):
+        assert len(made.rows(ASKED, prepare=prepare)) == 3
+    assert made.status() == "HIT"
+
+
+def test_written_out(made):
+    """The query with the body as a sub-query is another one, and rests on the same."""
+    made.execute(SEARCH.format("", "rank >= low"))
+    [(cacheable, _, detail)] = made.rows("SELECT * FROM arrow_cache.why(%s)", [ASKED])
+    assert cacheable and "member" in detail
+    made.execute("SECURITY LABEL FOR pg_arrow_cache ON TABLE member IS 'never'")
+    for _ in range(2):
+        made.rows(ASKED, prepare=False)
+        assert (made.status(), made.reason()) == ("BYPASS", "policy_never")
