@@ -15,6 +15,7 @@ use crate::invalidation::own_writes;
 use crate::lookup::parts::may_have_parts;
 use crate::lookup::{self, Found, Lateness, Question, execute_rights};
 use crate::pg::function_call::FunctionCall;
+use crate::pg::inlining::inlined;
 use crate::pg::privileges;
 use crate::pg::returned::{Set, Text};
 use crate::pg::sql_function::sql_function;
@@ -91,6 +92,8 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
     // SAFETY: the steps that PostgreSQL itself takes with a query; trees live in the current memory context.
     unsafe {
         let (query, types) = one_select(text)?;
+        let with_bodies = inlined(query.as_ptr()).ok().flatten().map_or(query.as_ptr(), |inlined| inlined.query);
+        let query = query.replaced_by(with_bodies);
         // Planning changes the tree.
         let Some(tree) = Tree::enter(query.as_ptr()) else { return Err(Reason::NotSelect.into()) };
         let checked = eligibility::check_query(tree, store.seed());

@@ -38,8 +38,14 @@ pub unsafe extern "C-unwind" fn plan(
 /// The query must be a valid one, and the call that of a hook that is under way.
 unsafe fn next(call: Call<'_>, query: *mut pg_sys::Query) -> *mut pg_sys::PlannedStmt {
     let (_, text, options, params) = call.arguments();
-    // SAFETY: the caller's promise.
-    unsafe { direct!((PREVIOUS.planner)(query, text, options, params)) }
+    // SAFETY: the caller's promise; the call is plain data.
+    unsafe {
+        let plan = direct!((PREVIOUS.planner)(query, text, options, params));
+        if call.has_bodies() {
+            edge(|| call.note_bodies(plan));
+        }
+        plan
+    }
 }
 
 /// Plans a query in the place of that of a call, for which no placeholder may stand: by way of all planner hooks, since
@@ -84,11 +90,10 @@ unsafe fn plan_unwatched(call: Call<'_>) -> *mut pg_sys::PlannedStmt {
 /// # Safety
 /// As `next`.
 #[inline(never)]
-unsafe fn plan_concerned(call: Call<'_>) -> *mut pg_sys::PlannedStmt {
-    let query = call.arguments().0;
+unsafe fn plan_concerned(mut call: Call<'_>) -> *mut pg_sys::PlannedStmt {
     // SAFETY: the caller's promise; what is kept over the calls is plain data.
     unsafe {
-        let planning = edge(|| lookup::before_planning(&call));
+        let planning = edge(|| lookup::before_planning(&mut call));
         if let Planning::Ready(placeholder) = planning {
             return placeholder;
         }
@@ -106,7 +111,7 @@ unsafe fn plan_concerned(call: Call<'_>) -> *mut pg_sys::PlannedStmt {
             _ => false,
         };
         let combined = combination.map_or(std::ptr::null_mut(), |combination| plan_combined(call, combination));
-        let plan = if combined.is_null() { next(call, query) } else { combined };
+        let plan = if combined.is_null() { next(call, call.arguments().0) } else { combined };
         match planning {
             Planning::Eligible(eligible) => edge(|| lookup::after_planning(plan, eligible)),
             Planning::Refused(reason) => edge(|| lookup::refuse(plan, reason)),
@@ -133,11 +138,10 @@ unsafe fn plan_clock_free(call: Call<'_>, planning: &Planning) -> *mut pg_sys::P
     unsafe {
         let Some(part) = edge(|| shown_clock::part(&call, planning)) else { return none };
         let combination = edge(|| shown_clock::combine(part, &call));
-        let (_, text, _, params) = call.arguments();
-        let of_part = Call::of_hook(part.query(), text, part.options, params);
+        let of_part = call.of_other(part.query(), part.options);
         let combined = combination.map_or(none, |combination| plan_combined(of_part, combination));
         let plan = if combined.is_null() { next(of_part, part.query()) } else { combined };
-        if edge(|| shown_clock::plan(part, plan, params)) { plan } else { none }
+        if edge(|| shown_clock::plan(part, plan, call.arguments().3)) { plan } else { none }
     }
 }
 

@@ -3,9 +3,12 @@
 
 use std::ffi::{c_char, c_int};
 
+use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
+use super::portal;
+use crate::pg::inlining::{Inlined, inlined};
 use crate::pg::tree::Tree;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::{self, Text};
@@ -20,6 +23,18 @@ pub struct Call<'m> {
     options: c_int,
     /// The values of its parameters, if it is planned for them.
     params: Option<Tree<'m, pg_sys::ParamListInfoData>>,
+    /// The bodies of functions that were put into the query.
+    bodies: Option<Bodies>,
+}
+
+/// Bodies of functions in FROM that stand in the place of the calls.
+#[derive(Clone, Copy)]
+struct Bodies {
+    /// How many messages about changes of definitions the backend had received before.
+    messages: u64,
+    /// The functions that plans rest on.
+    items: *mut pg_sys::List,
+    depends_on_role: bool,
 }
 
 impl<'m> Call<'m> {
@@ -35,7 +50,58 @@ impl<'m> Call<'m> {
     ) -> Self {
         // SAFETY: the caller promises that the query is valid, so it is not null; the parameters may be.
         let (query, params) = unsafe { (Tree::enter(query).unwrap_unchecked(), Tree::enter(params)) };
-        Self { query, text, options, params }
+        Self { query, text, options, params, bodies: None }
+    }
+
+    /// The call that plans another query in the place of this one.
+    ///
+    /// # Safety
+    /// A valid query, which nobody has planned.
+    pub unsafe fn of_other(self, query: *mut pg_sys::Query, options: c_int) -> Self {
+        // SAFETY: the caller promises that the query is valid, so it is not null.
+        Self { query: unsafe { Tree::enter(query).unwrap_unchecked() }, options, ..self }
+    }
+
+    /// Puts bodies in the place of calls in FROM, as planning would. Returns true if there are some now.
+    ///
+    /// # Errors
+    /// `UserDefinedFunction` if planning would raise an error, should it come to such a call.
+    pub fn put_bodies(&mut self) -> Result<bool, Reason> {
+        // SAFETY: called inside a transaction; a query that nobody has planned.
+        let (messages, inlined) = unsafe {
+            kept!(pg_sys::AcceptInvalidationMessages());
+            (portal::messages_received(), inlined(self.query.as_ptr()))
+        };
+        let inlined = inlined.map_err(|_| Reason::UserDefinedFunction)?;
+        if let Some(Inlined { query, items, depends_on_role }) = inlined {
+            // SAFETY: a copy just made.
+            *self = unsafe { self.of_other(query, self.options) };
+            self.bodies = Some(Bodies { messages, items, depends_on_role });
+        }
+        Ok(self.bodies.is_some())
+    }
+
+    /// Returns true if bodies were put into the query, which its plan is to know of.
+    pub fn has_bodies(&self) -> bool {
+        self.bodies.is_some()
+    }
+
+    /// How many messages about changes of definitions the backend had received before bodies were put into the query.
+    pub fn messages_before_bodies(&self) -> Option<u64> {
+        self.bodies.map(|bodies| bodies.messages)
+    }
+
+    /// Adds what was inlined to what a plan just made rests on.
+    ///
+    /// # Safety
+    /// A plan just made for this call, in the current memory context.
+    pub unsafe fn note_bodies(&self, plan: *mut pg_sys::PlannedStmt) {
+        let Some(Bodies { items, depends_on_role, .. }) = self.bodies else { return };
+        // SAFETY: the caller's promise.
+        unsafe {
+            (*plan).invalItems = kept!(pg_sys::list_concat((*plan).invalItems, items));
+            (*plan).dependsOnRole |= depends_on_role;
+        }
     }
 
     /// The arguments of the hook.

@@ -48,7 +48,9 @@ pub fn may_be_kept(call: &Call<'_>) -> bool {
 /// The version of the catalogs is read first, then invalidations are accepted: so the query is checked and planned
 /// under catalogs at least as new as the version says. What was found out about a query of the same form holds if the
 /// versions have not moved since.
-pub fn before_planning(call: &Call<'_>) -> Planning {
+///
+/// Bodies of functions in FROM are put into the query of the call (`Call::put_bodies`): that query is to be planned.
+pub fn before_planning(call: &mut Call<'_>) -> Planning {
     let planning = consider(call).unwrap_or_else(Planning::Refused);
     price::pause();
     planning
@@ -58,7 +60,7 @@ pub fn before_planning(call: &Call<'_>) -> Planning {
 ///
 /// # Errors
 /// The reason to refuse the query.
-fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
+fn consider(call: &mut Call<'_>) -> Result<Planning, Reason> {
     unclear_hints::tell(call);
     let may_stand_in = !session::must_plan();
     let is_one_shot = may_stand_in && call.is_one_shot();
@@ -70,7 +72,7 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     if allocator::is_short() {
         return Err(Reason::OutOfMemory);
     }
-    let identity = identity::of(call.query().as_node(), seed)?;
+    let mut identity = identity::of(call.query().as_node(), seed)?;
     let form = identity.form;
     if is_one_shot && call.has_values() {
         check_speed(call, Some(Fingerprint::of_form(form.id())))?;
@@ -82,6 +84,10 @@ fn consider(call: &Call<'_>) -> Result<Planning, Reason> {
     // From here on it costs something: a session whose statements are all too quick never attaches to the store.
     let Some(store) = shmem::store() else { return Ok(Planning::Ignored) };
     let versions = rules::definitions(&store);
+    if identity.calls_sets && call.put_bodies()? {
+        identity = identity::of(call.query().as_node(), seed)?;
+    }
+    let form = identity.form;
     let traits = match forms::finding(form, versions, || name_resolution::hash(seed).ok()) {
         Some(Finding::Refused(reason)) => return Err(reason),
         Some(Finding::Eligible(traits)) => Some(traits),

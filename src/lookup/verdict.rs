@@ -90,7 +90,7 @@ pub fn check(
             plan: session::next_plan_number(),
             under: (!is_one_shot).then(|| environment::under(store.seed())),
         },
-        messages: portal::messages_received(),
+        messages: call.messages_before_bodies().unwrap_or_else(portal::messages_received),
     })
 }
 

@@ -14,6 +14,15 @@ use crate::error::is_cancel;
 ///
 /// Nothing is tried without an active snapshot, or in parallel mode, which has no subtransactions. The code must change no rows.
 pub fn attempt<R>(code: impl FnOnce() -> Option<R>) -> Option<R> {
+    attempt_and(false, code)
+}
+
+/// As `attempt`, but if there is a result, what the server has locked for it stays locked. Messages are written.
+pub fn attempt_to_keep<R>(code: impl FnOnce() -> Option<R>) -> Option<R> {
+    attempt_and(true, code)
+}
+
+fn attempt_and<R>(keep: bool, code: impl FnOnce() -> Option<R>) -> Option<R> {
     // SAFETY: plain state of the backend, which has one thread. Inside a transaction, as the active snapshot shows, the server allows
     // subtransactions in all states but parallel mode. Each that is begun here ends here.
     unsafe {
@@ -24,11 +33,17 @@ pub fn attempt<R>(code: impl FnOnce() -> Option<R>) -> Option<R> {
         let (to_client, to_log) = (pg_sys::client_min_messages, pg_sys::log_min_messages);
         kept!(pg_sys::BeginInternalSubTransaction(std::ptr::null()));
         pg_sys::MemoryContextSwitchTo(memory);
-        pg_sys::client_min_messages = pgrx::PgLogLevel::ERROR as i32;
-        pg_sys::log_min_messages = pgrx::PgLogLevel::ERROR as i32;
+        if !keep {
+            pg_sys::client_min_messages = pgrx::PgLogLevel::ERROR as i32;
+            pg_sys::log_min_messages = pgrx::PgLogLevel::ERROR as i32;
+        }
         let result = caught(code);
         pg_sys::MemoryContextSwitchTo(memory);
-        kept!(pg_sys::RollbackAndReleaseCurrentSubTransaction());
+        if keep && matches!(result, Ok(Some(_))) {
+            kept!(pg_sys::ReleaseCurrentSubTransaction());
+        } else {
+            kept!(pg_sys::RollbackAndReleaseCurrentSubTransaction());
+        }
         // After the rollback: it takes back what the code has set, to the values that were set above.
         pg_sys::client_min_messages = to_client;
         pg_sys::log_min_messages = to_log;

@@ -1,4 +1,5 @@
-"""Functions of users in SQL whose bodies read relations, or give sets or several columns: queries with them are bypassed, and right."""
+"""Functions of users in SQL whose bodies read relations, or give sets or several columns, and that the planner does not inline: queries with them are
+bypassed, and right."""
 
 import pytest
 
@@ -17,8 +18,8 @@ BODIES = {
     "VALUES": "f(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'VALUES (x + 1)'",
     "a condition": "f(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT x WHERE x > 3'",
     "several columns": "f(x int, OUT y int, OUT z int) LANGUAGE sql IMMUTABLE AS 'SELECT x, x + 1'",
-    "a set": "f(x int) RETURNS SETOF int LANGUAGE sql STABLE AS 'SELECT generate_series(1, x)'",
-    "rows of a table": "f(x int) RETURNS SETOF member LANGUAGE sql STABLE AS 'SELECT * FROM member WHERE rank <= x'",
+    "a set, VOLATILE": "f(x int) RETURNS SETOF int LANGUAGE sql AS 'SELECT generate_series(1, x)'",
+    "rows of a table, STRICT": "f(x int) RETURNS SETOF member LANGUAGE sql STABLE STRICT AS 'SELECT * FROM member WHERE rank <= x'",
     "several statements": "f(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1; SELECT x'",
 }
 
