@@ -25,7 +25,7 @@ pub fn may_lack(ddl: u64) -> bool {
 }
 
 /// Returns true if a plan may ask for the right to execute other functions at another time: those of partitions that
-/// its start leaves out now. The server asks for them when it starts a scan. So of two times with one canonical bound,
+/// its start leaves out now. The server asks for them when it starts a scan. So of two times in one gap,
 /// one may be refused.
 pub fn may_depend_on_time(plan: Tree<'_, pg_sys::PlannedStmt>, traits: &QueryTraits, ddl: u64) -> bool {
     // Most plans have no partitions.
