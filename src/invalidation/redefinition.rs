@@ -1,5 +1,5 @@
 //! What surrounds the end of a transaction that changes definitions. Before it publishes, it is counted with each slot that it is going to
-//! move (`core::cache::definers`). When its invalidations have been sent, it moves them once more, and is not counted any more. While it is
+//! move (`core::versions::definers`). When its invalidations have been sent, it moves them once more, and is not counted any more. While it is
 //! counted nothing is stored that rests on such a slot.
 //!
 //! The slots are kept apart from what else is kept of a transaction, so that whoever is counted is counted off, whichever way it ends: the

@@ -1,5 +1,5 @@
 //! What an answer would rest on if it were computed now, as one number, without computing it. Equal numbers stand for the same answer
-//! (docs/architecture/exactness.md, Change tokens). Reads shared memory; keeps nothing.
+//! (docs/architecture/exactness-moments.md, Change tokens). Reads shared memory; keeps nothing.
 
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 

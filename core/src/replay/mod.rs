@@ -1,5 +1,5 @@
 //! What the process that replays the WAL of a primary keeps of transactions that have not ended, until it publishes that for them
-//! (docs/architecture/exactness.md, On a standby). `state` says whether replay tells of every change, `changes` is the table of what
+//! (docs/architecture/exactness-standby.md). `state` says whether replay tells of every change, `changes` is the table of what
 //! running transactions have changed.
 
 pub mod changes;
