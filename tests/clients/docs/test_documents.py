@@ -143,9 +143,9 @@ def test_a_block_that_fails_is_seen(shop):
 
 
 def test_operations_tell_about_each_reason():
-    """The table of docs/operations.md has the reasons of core, in their order, and counts the same ones apart."""
+    """The table of docs/operations.md has the reasons of core, in their order, each with its anchor, and counts the same ones apart."""
     core = (ROOT / "core" / "src" / "reason.rs").read_text()
-    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| <a id=\"(\w+)\"></a>`\1` \| ([^|]+) \| ([^|]+) \|$", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE)
     assert [name for name, _, _ in rows] == re.findall(r'^    \w+, "(\w+)", "', core, re.MULTILINE)
     apart = re.findall(r"Reason::(\w+)", core.partition("Share::Other,")[0].partition("fn share")[2])
     names = ["".join("_" + letter.lower() if letter.isupper() else letter for letter in variant).lstrip("_") for variant in apart]
