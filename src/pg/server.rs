@@ -221,6 +221,12 @@ unsafe extern "C-unwind" {
         lock_mode: pg_sys::LOCKMODE,
         parents: *mut *mut pg_sys::List,
     ) -> *mut pg_sys::List;
+    /// catalog/pg_constraint.h; null if there is none.
+    pub fn get_primary_key_attnos(
+        relation: pg_sys::Oid,
+        may_be_deferrable: bool,
+        constraint: *mut pg_sys::Oid,
+    ) -> *mut pg_sys::Bitmapset;
     /// catalog/pg_inherits.h
     pub fn has_subclass(relation: pg_sys::Oid) -> bool;
     /// nodes/params.h: an error context.
