@@ -231,7 +231,7 @@ pub unsafe fn add_dependencies(combination: Combination, plan: *mut pg_sys::Plan
             (*plan).relationOids = kept!(pg_sys::lappend_oid((*plan).relationOids, relation));
         }
         if (*recipe.part.query).hasAggs {
-            take_states(plan);
+            take_states(plan, (*recipe.part.query).targetList);
         }
         for part in recipe.leaves.iter().filter_map(|leaf| leaf.plan.as_ref()) {
             add_items(plan, part.invalItems);

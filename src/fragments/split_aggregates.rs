@@ -3,7 +3,10 @@
 
 use pgrx::pg_sys::{self, AggSplit, NodeTag};
 
+use crate::pg::lists::nodes;
 use crate::pg::tree::Tree;
+use crate::pg::tree_making::{copy, list_of};
+use crate::pg::tree_search::search;
 use crate::query::scan_of_parts::way_to_scan;
 
 /// Has the plan of a part give the states of its aggregates, in the form in which they are stored.
@@ -23,27 +26,52 @@ pub unsafe fn give_states(plan: *mut pg_sys::PlannedStmt) {
 }
 
 /// Has the plan of a combined query take the states that the scan of the parts gives: the first node that aggregates
-/// what it reads.
+/// what it reads. `given` are the target entries of a part. The scan names its columns by the aggregates whose states
+/// they are, as the server shows a plan by those.
 ///
 /// # Safety
-/// A plan just made of a combined query whose parts give states, which nobody else knows.
-pub unsafe fn take_states(plan: *mut pg_sys::PlannedStmt) {
-    // SAFETY: the caller's promise.
+/// A plan just made of a combined query whose parts give states, which nobody else knows; those entries.
+pub unsafe fn take_states(plan: *mut pg_sys::PlannedStmt, given: *mut pg_sys::List) {
+    // SAFETY: the caller's promise. The columns of the scan are those of a part, in their order.
     unsafe {
         let way = Tree::enter(plan).map_or_else(Vec::new, way_to_scan);
-        if let Some(first) = way.iter().rev().find(|node| node.as_node().tag() == NodeTag::T_Agg) {
-            add_step(first.as_ptr(), AggSplit::AGGSPLIT_FINAL_DESERIAL);
+        let Some(first) = way.iter().rev().find(|node| node.as_node().tag() == NodeTag::T_Agg) else { return };
+        add_step(first.as_ptr(), AggSplit::AGGSPLIT_FINAL_DESERIAL);
+        let Some(scan) = way.last().and_then(|node| node.as_node().as_a::<pg_sys::CustomScan>()) else { return };
+        let columns = nodes::<pg_sys::TargetEntry>(scan.custom_scan_tlist);
+        for (column, given) in columns.zip(nodes::<pg_sys::TargetEntry>(given)) {
+            if (*(*given).expr).type_ == NodeTag::T_Aggref {
+                let state: *mut pg_sys::Aggref = copy((*given).expr).cast();
+                let argument = kept!(pg_sys::makeTargetEntry((*column).expr, 1, std::ptr::null_mut(), false));
+                (*state).args = list_of([argument]);
+                (*state).aggfilter = std::ptr::null_mut();
+                (*state).aggstar = false;
+                (*state).aggsplit = AggSplit::AGGSPLIT_INITIAL_SERIAL;
+                (*column).expr = state.cast();
+            }
         }
     }
 }
 
+/// Marks a node, if it aggregates, and its aggregates: the executor reads the mark of the node, and the server shows
+/// those of the aggregates.
+///
 /// # Safety
 /// A node of a plan that nobody else knows.
 unsafe fn add_step(node: *mut pg_sys::Plan, step: AggSplit::Type) {
     // SAFETY: the caller's promise; the tag tells the type.
     unsafe {
-        if (*node).type_ == NodeTag::T_Agg {
-            (*node.cast::<pg_sys::Agg>()).aggsplit |= step;
+        if (*node).type_ != NodeTag::T_Agg {
+            return;
+        }
+        (*node.cast::<pg_sys::Agg>()).aggsplit |= step;
+        for list in [(*node).targetlist, (*node).qual] {
+            search(list.cast(), 0, &mut |found| {
+                if let Some(aggregate) = found.as_a::<pg_sys::Aggref>() {
+                    (*aggregate.as_ptr()).aggsplit |= step;
+                }
+                false
+            });
         }
     }
 }

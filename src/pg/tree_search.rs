@@ -24,7 +24,7 @@ struct Search<'l> {
 /// looked at before what they are made of.
 ///
 /// # Safety
-/// Null, or a node of a query that nobody has planned.
+/// Null, or a node of a query that nobody has planned, or an expression of a plan.
 pub unsafe fn search<'l>(node: *mut pg_sys::Node, flags: u32, look: &'l mut Look<'l>) -> Option<bool> {
     let here = 0u8;
     let flags = (flags | pg_sys::QTW_EXAMINE_RTES_BEFORE) as i32;

@@ -127,6 +127,19 @@ def test_check_constraint(sales):
     assert is_answer(combined(sales, "SELECT count(*) FROM sales WHERE id = 7 AND 10 / (x - 200) < 5"))
 
 
+@pytest.mark.parametrize("hashes", ("on", "off"))
+def test_steps_of_aggregates_are_shown(sales, hashes):
+    """As in a parallel plan of the server, aggregates are marked like the nodes that compute them."""
+    sales.execute(f"SET pg_arrow_cache.debug_force_fragments = on; SET enable_hashagg = {hashes}")
+    query = "SELECT shop, count(*), avg(n) FILTER (WHERE b) + 1 FROM sales GROUP BY shop HAVING max(x) > 3 ORDER BY 2"
+    lines = [row[0].strip() for row in sales.rows(f"EXPLAIN (VERBOSE, COSTS OFF) {query}", prepare=False)]
+    column, first, second, third = (f"arrow_cache_fragments.value{number}" for number in ("", "_1", "_2", "_3"))
+    assert f"Output: {column}, count({first}), (avg({second}) + '1'::numeric)" in lines, lines
+    assert f"Filter: (max({third}) > 3)" in lines, lines
+    given = f"Output: {column}, (PARTIAL count({first})), (PARTIAL avg({second})), (PARTIAL max({third}))"
+    assert given in lines[lines.index("->  Custom Scan (ArrowCacheFragments)"):], lines
+
+
 def test_condition_of_having_without_aggregate(sales):
     query = "SELECT shop, count(*) FROM sales WHERE at < '{}' GROUP BY shop, x HAVING 10 / (x - 200) < 5"
     assert is_answer(combined(sales, query.format("2024-02-10")))
