@@ -187,6 +187,8 @@ def test_own_writes(table):
     table.execute(query)
     assert (table.status(), table.reason()) == ("BYPASS", "own_writes")
     table.execute("ROLLBACK")
+    # One in 256 servers has one place for both forms (`lookup::forms`), and so has forgotten this one.
+    warm(table, query)
     assert plans_of(table, lambda: table.rows(query)) == ([(10,)], [True])
     assert exec_params(table, bound, [0]) == [(b"10",)]
 
