@@ -25,6 +25,8 @@ pub const END_OF_STREAM: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
 
 /// Takes the messages of a stream, each as the parts that make it up.
 pub trait Output {
+    /// Tells, before anything else, about how many bytes there will be, if that is known.
+    fn expect(&mut self, _bytes: usize) {}
     /// The schema, which comes first.
     fn schema(&mut self, message: &[u8]);
     /// A batch with that many rows.
