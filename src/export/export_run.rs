@@ -112,6 +112,9 @@ impl<O: Output> Export<O> {
     /// query with.
     pub fn before_run(&mut self) -> (pg_sys::ScanDirection::Type, u64) {
         if !std::mem::replace(&mut self.begun, true) {
+            if let RowSource::Stored { batches, output, .. } = &mut self.source {
+                output.expect(batches.bytes());
+            }
             let (stream, output) = self.parts();
             output.schema(&stream.schema());
         }

@@ -25,6 +25,8 @@ pub const END_OF_STREAM: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
 
 /// Takes the messages of a stream, each as the parts that make it up.
 pub trait Output {
+    /// Tells, before anything else, about how many bytes there will be, if that is known.
+    fn expect(&mut self, _bytes: usize) {}
     /// The schema, which comes first.
     fn schema(&mut self, message: &[u8]);
     /// A batch with that many rows.
@@ -153,9 +155,7 @@ impl Stream {
     /// Sends a batch as a message of its own.
     fn send(&mut self, batch: &RecordBatch, output: &mut impl Output) -> Result<(), OutOfMemory> {
         let _of_fields = headroom_of(&self.delivery.schema())?;
-        // Ends and bits of slices are copied. What is compressed grows by doubling, and the codecs take some themselves.
-        let size = batch.get_array_memory_size();
-        let _of_values = headroom(if self.compression == Compression::None { size } else { CODEC_BYTES + 4 * size })?;
+        let _of_values = headroom(bytes_of_values(self.compression, batch.get_array_memory_size()))?;
         let encoder = match &mut self.encoder {
             Some(encoder) => encoder,
             none => none.insert(encoder(&self.delivery.schema(), self.compression)?),
@@ -186,5 +186,24 @@ fn message(encoder: &mut StreamEncoder, batch: &RecordBatch) -> Result<Vec<Buffe
     caught(|| encoder.encode(batch)).map_err(|_| OutOfMemory)?.map_err(|_| OutOfMemory)
 }
 
-/// Bytes that compressing takes at most besides its output.
-const CODEC_BYTES: usize = 256 * 1024;
+/// Bytes that the message of a batch of this size takes at most, besides its fields.
+fn bytes_of_values(compression: Compression, size: usize) -> usize {
+    // Ends and bits of slices are copied. What is compressed grows by doubling, beside a copy.
+    match compression {
+        Compression::None => size,
+        Compression::Zstd => ZSTD_BYTES + 4 * size,
+        Compression::Lz4 => 2 * lz4_block(size) + lz4_block(size) / 8 + LZ4_BYTES + 4 * size,
+    }
+}
+
+/// Bytes that zstd takes at most besides its output and the context, which it asks the system for.
+const ZSTD_BYTES: usize = 256 * 1024;
+
+/// Bytes of the tables of LZ4.
+const LZ4_BYTES: usize = 64 * 1024;
+
+/// Bytes of a block of LZ4, if no buffer has more than `size`. A frame has one block of input, and one of output that is a tenth larger.
+fn lz4_block(size: usize) -> usize {
+    const BLOCKS: [usize; 2] = [64 * 1024, 256 * 1024];
+    BLOCKS.into_iter().find(|block| size <= *block).unwrap_or(4 * 1024 * 1024)
+}

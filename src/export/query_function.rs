@@ -50,6 +50,9 @@ fn collect(text: &CStr, arguments: &[Argument<'_>]) -> WholeStream {
 #[derive(Clone, Copy)]
 struct WholeStream(pg_sys::StringInfo);
 
+/// Bytes that the schema and the end of a stream usually take.
+const SCHEMA_BYTES: usize = 1024;
+
 impl WholeStream {
     fn new() -> Self {
         // SAFETY: the server makes an empty text in the current memory context.
@@ -78,6 +81,15 @@ impl WholeStream {
 }
 
 impl Output for WholeStream {
+    /// Makes room at once: a value that doubles as it grows is copied, and leaves half of its memory unused.
+    fn expect(&mut self, bytes: usize) {
+        let room = bytes + SCHEMA_BYTES;
+        if room < LARGEST_BYTEA - varlena::HEADER {
+            // SAFETY: as in `length`; the server makes texts of less than that.
+            unsafe { kept!(pg_sys::enlargeStringInfo(self.0, room as i32)) };
+        }
+    }
+
     fn schema(&mut self, message: &[u8]) {
         self.add_some(message);
     }

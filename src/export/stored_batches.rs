@@ -43,6 +43,11 @@ impl StoredBatches {
         batches
     }
 
+    /// Bytes of the batches as they are stored.
+    pub fn bytes(&self) -> usize {
+        self.chunks().map(|chunk| chunk.message().len()).sum()
+    }
+
     fn chunk(&self, number: usize) -> Option<Chunk<'static>> {
         // SAFETY: stored chunks come from our encoder and have the entry's columns; the serving plan holds them in place.
         self.chunks.get(number).map(|chunk| unsafe { Chunk::new(chunk) })

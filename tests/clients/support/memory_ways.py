@@ -20,11 +20,15 @@ SETUP = f"""
 CREATE EXTENSION pg_arrow_cache;
 CREATE TYPE pair AS (a int, b text);
 CREATE TYPE mood AS ENUM ('sad', 'glad');
+CREATE TYPE felt AS (a int, m mood[]);
 CREATE TABLE mixed AS SELECT g AS a, g::text AS t, g::numeric / 7 AS n, g % 2 = 0 AS b, g * 1.5::float8 AS f,
     ARRAY[g, NULL, g + 1] AS l, (g, g::text)::pair AS p, (ARRAY['sad', 'glad'])[1 + g % 2]::mood AS m,
     jsonb_build_object('k', g, 'v', ARRAY[g, 1]) AS j, timestamptz '2024-01-01' + g * interval '1 hour' AS z,
     make_interval(days => g) AS i, md5(g::text)::uuid AS u, decode(md5(g::text), 'hex') AS y
   FROM generate_series(1, 3000) g;
+CREATE TABLE texts AS SELECT (SELECT string_agg(md5(g::text || h), '') FROM generate_series(1, 8) h) AS t FROM generate_series(1, 1900) g;
+CREATE TABLE nested AS SELECT (a, ARRAY[m, NULL])::felt AS f, ARRAY[(a, ARRAY[m])::felt, NULL, (NULL, '{{}}')::felt] AS fs, ARRAY[p, (NULL, t)::pair] AS ps
+  FROM mixed WHERE a <= 300;
 CREATE TABLE one AS SELECT 1 AS a;
 CREATE TABLE written (a int);
 CREATE TABLE large AS SELECT 1 AS a, repeat('0123456789', {LARGE // 10}) AS t;
@@ -118,6 +122,13 @@ def ways():
     yield "copy of wide", by_copy("SELECT * FROM wider", compression="zstd")
     for options in ({"compression": "lz4"}, {"compression": "zstd"}, {"numeric": "decimal128", "columns": ["n"]}):
         yield f"copy of large, {options}", by_copy("SELECT * FROM large", **options)
+    # One buffer has most of the bytes of a batch.
+    for options in ({"compression": "lz4"}, {"compression": "lz4", "batch_rows": 700}, {"compression": "zstd"}, {"batch_rows": 700}):
+        yield f"copy of texts, {options}", by_copy("SELECT t FROM texts", **options)
+    for options in ({}, {"compression": "lz4"}, {"compression": "zstd", "batch_rows": 100}, {"columns": ["ps", "f"], "limit": 99}):
+        yield f"copy of nested, {options}", by_copy("SELECT * FROM nested", **options)
+        yield f"messages of nested, {options}", by_function("messages", "SELECT * FROM nested", **options)
+    yield "query of nested", by_function("query", "SELECT * FROM nested")
     yield "fetch, zstd", by_function("fetch", "SELECT t, l, p, k FROM large", compression="zstd")
     yield "messages, lz4", by_function("messages", "SELECT t, l, p, k FROM large", compression="lz4")
     yield "error", rows("SELECT arrow_cache.query(%s)", [WRONG])
