@@ -8,7 +8,7 @@
 plants.toml lists the plants: in a file, an expression or a statement that is right, one that is wrong, and the tests that must see it; and
 the files in which there is nothing to plant. All plants are compiled into one library, which reads PLANTED when a process starts; so a plant
 costs its tests alone. A plant that no test sees within a minute survives, and fails the run. A statement that declares a variable cannot be
-planted, nor what is computed while compiling."""
+planted, nor what is computed while compiling. What the tests print is in target/mutants/output/NUMBER.txt."""
 
 import os
 import shutil
@@ -119,6 +119,8 @@ def run_tests(tests, number, limit=LIMIT_S):
     command = ["timeout", "--kill-after=5", str(limit), "tests/run", *tests.split()]
     done = subprocess.run(command, cwd=TREE, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, errors="replace")
+    (WORK / "output").mkdir(exist_ok=True)
+    (WORK / "output" / f"{number}.txt").write_text(done.stdout)
     return done.returncode, time.monotonic() - began, done.stdout
 
 
