@@ -159,6 +159,20 @@ touch("$folder/committed.go");
 $definer->quit;
 answers_are($node, $query, 21, [ 'MISS', 'HIT' ], 'after COMMIT PREPARED it is');
 
+# The same of one that was prepared before a restart, after which nobody knows what it has changed.
+$node->safe_psql('postgres', q{BEGIN; CREATE OR REPLACE FUNCTION doubled(v int) RETURNS int IMMUTABLE LANGUAGE sql RETURN v * 3 + 0;
+	PREPARE TRANSACTION 'old'});
+$node->restart;
+$node->safe_psql('postgres', 'CREATE TABLE made_after_the_restart (v int)');
+($definer, $folder) = start_slowly('SELECT 1');
+touch("$folder/$_.go") for qw(visible told committing);
+$definer->query_until(qr/commits/, "\\echo commits\nCOMMIT PREPARED 'old';\n");
+wait_for_file("$folder/committed.reached");
+answers_are($node, $query, 21, [ ('BYPASS ddl_in_progress') x 2 ], 'prepared before the restart: nothing is stored during its commit');
+touch("$folder/committed.go");
+$definer->quit;
+answers_are($node, $query, 21, [ 'MISS', 'HIT' ], 'prepared before the restart: after its commit it is');
+
 # Ways out that are none to a commit. Whoever is not counted off would forbid storing for ever.
 my $REPLACE = 'CREATE OR REPLACE FUNCTION doubled(v int) RETURNS int IMMUTABLE LANGUAGE sql RETURN v * 4';
 my $psql = sub { return scalar $node->psql('postgres', $_[0], on_error_stop => 1) };
