@@ -17,7 +17,7 @@ PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 # Cargo and the tests use all cores by themselves; two set-ups at once would wait for each other's apt-get.
 .NOTPARALLEL:
 .PHONY: help setup install demo demo-replica test bench bench-quick bench-setup bench-arrow bench-dashboard bench-staleness bench-standby lint clean \
-        test-postgres test-drivers test-monitoring test-others test-matrix test-pg-upgrade test-packages deb dist audit-functions audit-dependencies miri loom coverage valgrind soak $(SUITES:%=test-%)
+        test-postgres test-drivers test-monitoring test-others test-matrix test-mutants test-pg-upgrade test-packages deb dist audit-functions audit-dependencies miri loom coverage valgrind soak $(SUITES:%=test-%)
 
 help:
 	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
@@ -29,6 +29,7 @@ help:
 	@echo 'make test-monitoring the dashboard of monitoring/ through Debian'\''s exporter and Prometheus'
 	@echo 'make test-others     beside pgaudit, pg_stat_statements, hypopg, pg_cron and others that Debian has; ten minutes'
 	@echo 'make test-matrix     all suites on PostgreSQL 15, 17 and 18, in chroots that it makes; as root, some two hours'
+	@echo 'make test-mutants    plants faults where a mistake gives a wrong answer, and expects each to be seen; as root, some half an hour'
 	@echo 'make test-pg-upgrade pg_upgrade from 15 to 17 and from 17 to 18, in chroots that it makes; as root'
 	@echo 'make install         build and install the extension for PG_CONFIG'
 	@echo 'make deb             Debian packages for each installed major version, in target/deb'
@@ -124,6 +125,11 @@ test-others: setup install
 test-matrix:
 	@[ "$$(id -u)" = 0 ] || { echo 'make test-matrix needs root to make chroots: run it as root, or with sudo' >&2; exit 1; }
 	@tests/matrix/run.py
+
+# A fault in each file of the kernel of trust, one after the other.
+test-mutants: setup
+	@[ "$$(id -u)" = 0 ] || { echo 'make test-mutants needs root for mounts of its own: run it as root, or with sudo' >&2; exit 1; }
+	@$(PYTHON) -B tests/mutants/run.py
 
 deb:
 	@scripts/setup.sh deb

@@ -101,6 +101,28 @@ for my $change (@CHANGES)
 	$_->quit for $deaf, $informed;
 }
 
+# A plan that was made between the moves, by who had not heard: PostgreSQL does not make it anew for a cast, so the last move must tell
+# that what was found out about it is old.
+{
+	$node->safe_psql('postgres', q{CREATE FUNCTION tinted(color) RETURNS json LANGUAGE plpgsql AS $$BEGIN RETURN '"tinted"'; END$$});
+	my $query = 'SELECT to_json(v) FROM cars';
+	my $deaf = warm_session($query, 'SELECT 1');
+	my ($definer, $folder) = start_slowly('CREATE CAST (color AS json) WITH FUNCTION tinted(color)');
+	wait_for_file("$folder/visible.reached");
+	$deaf->query_safe("PREPARE early AS $query");
+	is((ask($deaf, 'EXECUTE early'))[1], 'BYPASS ddl_in_progress', 'a plan that is made between the moves: not stored');
+	touch("$folder/$_.go") for qw(visible told);
+	$definer->quit;
+	for (1 .. 3)
+	{
+		my ($rows, $status) = ask($deaf, 'EXECUTE early');
+		is($rows, '"tinted"', 'a plan that was made between the moves: the cast is called');
+		like($status, qr/^BYPASS/, 'a plan that was made between the moves: what calls it is not stored');
+	}
+	$deaf->quit;
+	$node->safe_psql('postgres', 'DROP CAST (color AS json)');
+}
+
 # A change that is under way forbids to store what rests on it, and nothing else.
 my ($definer, $folder) = start_slowly('ALTER TABLE sales_1 ALTER v SET STATISTICS 50');
 wait_for_file("$folder/visible.reached");
@@ -136,6 +158,20 @@ answers_are($node, $query, 21, [ ('BYPASS ddl_in_progress') x 2 ], 'during COMMI
 touch("$folder/committed.go");
 $definer->quit;
 answers_are($node, $query, 21, [ 'MISS', 'HIT' ], 'after COMMIT PREPARED it is');
+
+# The same of one that was prepared before a restart, after which nobody knows what it has changed.
+$node->safe_psql('postgres', q{BEGIN; CREATE OR REPLACE FUNCTION doubled(v int) RETURNS int IMMUTABLE LANGUAGE sql RETURN v * 3 + 0;
+	PREPARE TRANSACTION 'old'});
+$node->restart;
+$node->safe_psql('postgres', 'CREATE TABLE made_after_the_restart (v int)');
+($definer, $folder) = start_slowly('SELECT 1');
+touch("$folder/$_.go") for qw(visible told committing);
+$definer->query_until(qr/commits/, "\\echo commits\nCOMMIT PREPARED 'old';\n");
+wait_for_file("$folder/committed.reached");
+answers_are($node, $query, 21, [ ('BYPASS ddl_in_progress') x 2 ], 'prepared before the restart: nothing is stored during its commit');
+touch("$folder/committed.go");
+$definer->quit;
+answers_are($node, $query, 21, [ 'MISS', 'HIT' ], 'prepared before the restart: after its commit it is');
 
 # Ways out that are none to a commit. Whoever is not counted off would forbid storing for ever.
 my $REPLACE = 'CREATE OR REPLACE FUNCTION doubled(v int) RETURNS int IMMUTABLE LANGUAGE sql RETURN v * 4';

@@ -58,6 +58,9 @@ write_sql($writer, 'BEGIN', q{CREATE FUNCTION another() RETURNS int LANGUAGE sql
 write_sql($other, 'VACUUM FULL pg_proc');
 follows('pg_proc', 'SELECT sum(twice(v)) FROM t', 110, 165, sub {
 	write_sql($writer, q{CREATE OR REPLACE FUNCTION twice(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 * 3'}, 'COMMIT') });
+# From now on the messages of a commit alone tell that a function has changed.
+follows('pg_proc, later', 'SELECT sum(twice(v)) FROM t', 165, 220, sub {
+	write_sql($writer, q{CREATE OR REPLACE FUNCTION twice(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 * 4'}) });
 
 # The first half of a concurrent detachment writes to pg_inherits alone, which has no system cache.
 write_sql($other, 'VACUUM FULL pg_inherits');

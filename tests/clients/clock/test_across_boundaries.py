@@ -156,6 +156,21 @@ def test_a_transaction_keeps_its_time(events, at):
     assert early.rows(question) == after and early.status() == "HIT"
 
 
+def test_words_for_a_day(events, at):
+    """What a stored text says of the day follows the day, for a statement and for a plan that is kept."""
+    question = "SELECT id, w::date::text FROM word ORDER BY id"
+    cached, plain = at("-c plan_cache_mode=force_generic_plan"), at("-c pg_arrow_cache.enabled=off")
+    cached.execute(f"PREPARE kept AS {question}")
+    answers = []
+    for moment in ("2026-02-28 23:59:59", "2026-03-01 00:00:00", "2026-02-28 12:00:00"):
+        events.set(moment)
+        answers.append(plain.rows(question))
+        for text in (question, "EXECUTE kept") * 2:
+            assert cached.rows(text) == answers[-1], (moment, text)
+        assert cached.status() == "HIT"
+    assert answers[0] == answers[2] != answers[1]
+
+
 def test_a_statement_that_runs_past_midnight(events, at):
     """Its answer is kept for the day on which it began. In a string of statements, all of them have the time of the first."""
     question = ("SELECT count(*), CURRENT_DATE FROM event, generate_series(1, 200000) WHERE day = CURRENT_DATE - 1 "

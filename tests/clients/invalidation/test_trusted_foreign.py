@@ -113,6 +113,20 @@ def test_nobody_hits_while_the_far_side_may_have_committed(far, other):
     assert total(other) == 11
 
 
+def test_a_remote_snapshot_that_is_older(far, other):
+    """The wrapper reads under one remote snapshot in the whole transaction, however new the local ones are."""
+    far.execute("BEGIN")
+    assert total(far, "f2") == 1
+    other.execute("INSERT INTO f1 VALUES (10)")
+    for _ in range(2):
+        assert total(far) == 1
+        assert (far.status(), far.reason()) == ("BYPASS", "writer_in_progress")
+    assert warm(other) == 11
+    assert total(far) == 1
+    far.execute("COMMIT")
+    assert total(far) == 11
+
+
 def test_names_that_are_swapped_before_the_lock(far, other, connect):
     """COPY resolves the name of its table after it has waited for the lock."""
     writer, go_on = connect(), threading.Event()
