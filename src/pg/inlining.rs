@@ -74,6 +74,8 @@ unsafe fn candidate(entry: &pg_sys::RangeTblEntry) -> Option<(*mut pg_sys::FuncE
     let form = row.function()?;
     let may_be = form.prolang.to_u32() == SQL_LANGUAGE
         && form.provolatile as u8 != pg_sys::PROVOLATILE_VOLATILE
+        && !form.proisstrict
+        && !form.prosecdef
         && form.prosupport == pg_sys::InvalidOid;
     may_be.then_some((call, row))
 }
