@@ -33,15 +33,6 @@ def test_types_are_passed_as_the_server_says(session):
         assert row == (int(length), by_value == "true", True, True), name
 
 
-def test_times_are_compared_by_their_own_functions(session):
-    [listed] = re.findall(r"COMPARISONS: .* = \[(.*)\];", (ROOT / "src/query/clock/comparisons.rs").read_text())
-    for name, function in re.findall(r"\((\w+)OID, (\d+)\)", listed):
-        assert session.rows("""
-            SELECT amproc::oid FROM pg_amproc JOIN pg_opclass ON opcfamily = amprocfamily AND opcdefault AND opcmethod = 403
-            WHERE opcintype = %s::regtype AND amprocnum = 1 AND amproclefttype = opcintype AND amprocrighttype = opcintype""",
-            [name.lower()]) == [(int(function),)], name
-
-
 def test_functions_that_make_texts_take_any_values(session):
     for oid in functions("GATHERING"):
         [row] = session.rows("SELECT prorettype::regtype::text, proretset, prokind, lanname FROM pg_proc p JOIN pg_language l ON l.oid = prolang WHERE p.oid = %s", [oid])
