@@ -2,12 +2,19 @@
 //! nothing.
 
 use arrow_cache_core::Reason;
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, Oid};
 
 use super::question::Question;
 use super::{execute_rights, price, rules};
+use crate::pg::compat::lock_at_once;
+use crate::pg::error_passing::keeping;
+use crate::pg::folding::fold;
+use crate::pg::index_list::indexes_of;
+use crate::pg::inheritance::all_inheritors;
+use crate::pg::lists::oids;
 use crate::pg::tree::{Tree, child, children};
-use crate::query::clock::{self, Clock, Searched};
+use crate::query::clock::{self, Allowed, Clock};
+use crate::query::partitions::leaves;
 use crate::query::plan_kinds::is_combined;
 use crate::shmem::SharedStore;
 
@@ -23,7 +30,8 @@ pub fn find(store: &SharedStore, question: &Question<'_>, clock: &Clock<'_>) -> 
     let snapshot = question.snapshot.ok_or(Reason::MovingClock)?;
     // They belong to the answer, and not to the price of looking it up.
     price::pause();
-    let gaps = clock::gaps(clock, Searched { snapshot, cost });
+    let opens = |table, conditions| opens_at_once(clock, table, conditions);
+    let gaps = clock::gaps(clock, snapshot, Allowed { cost, opens: &opens });
     price::go_on();
     gaps
 }
@@ -33,8 +41,35 @@ pub fn find(store: &SharedStore, question: &Question<'_>, clock: &Clock<'_>) -> 
 /// # Errors
 /// `MovingClock`.
 pub fn check(store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>, clock: &Clock<'_>) -> Result<(), Reason> {
-    let dear = clock::too_dear(clock, cost_allowed(store, plan)?);
-    if dear.is_some() { Err(Reason::MovingClock) } else { Ok(()) }
+    let found = not_sought(clock, cost_allowed(store, plan)?);
+    if found.is_some() { Err(Reason::MovingClock) } else { Ok(()) }
+}
+
+/// The relation and the column of the first cut whose gap would not be sought for a statement that costs so much.
+pub fn not_sought(clock: &Clock<'_>, cost: f64) -> Option<(Oid, i16)> {
+    let opens = |table, conditions| opens_at_once(clock, table, conditions);
+    clock::not_sought(clock, Allowed { cost, opens: &opens })
+}
+
+/// Returns true if planning a search of a table, with these conditions on relation 1, waits for nobody. It opens the
+/// tables that may have such rows, and all of their indexes: more than a statement that excludes some of these, or than
+/// a kept plan that does not scan an index.
+fn opens_at_once(clock: &Clock<'_>, table: Oid, conditions: *mut pg_sys::List) -> bool {
+    let params = clock.params.map_or(std::ptr::null_mut(), Tree::as_ptr);
+    // SAFETY: the locks go with the transaction. A table that is locked, and conditions on its columns that cannot fail.
+    unsafe {
+        let can_lock = |relation: Oid| keeping(|| lock_at_once(relation));
+        if !can_lock(table) {
+            return false;
+        }
+        let tables: Vec<Oid> = if kept!(pg_sys::get_rel_relkind(table)) as u8 == pg_sys::RELKIND_PARTITIONED_TABLE {
+            let Ok(found) = leaves(table, &[], fold(conditions.cast(), params).expression.cast()) else { return false };
+            found.tables.into_iter().chain(found.leaves.iter().map(|leaf| leaf.relation)).collect()
+        } else {
+            oids(all_inheritors(table)).collect()
+        };
+        tables.into_iter().all(|table| can_lock(table) && indexes_of(table).into_iter().all(can_lock))
+    }
 }
 
 /// What a search may cost: as much as the statement itself.

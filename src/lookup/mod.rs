@@ -59,6 +59,7 @@ pub use call::Call;
 pub use change_token::{change_token, definitions};
 pub use execute_rights::may_lack as may_lack_execute;
 pub use find::{Lateness, find};
+pub use gaps::not_sought;
 pub use outcome::{Found, Guarantees, Miss, Missed};
 pub use placeholder::{Pending, is_answered, pending, serve_pending};
 pub use planning::{Planning, before_planning, concerns, may_be_kept};

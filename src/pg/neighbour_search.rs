@@ -8,10 +8,9 @@
 
 use pgrx::pg_sys::{self, Datum, Oid, RTEKind};
 
-use super::compat::{ask_for_no_rights, lock_at_once, order_clause, start_unshown};
+use super::compat::{ask_for_no_rights, order_clause, start_unshown};
 use super::computing::Unshown;
 use super::error_passing::keeping;
-use super::index_list::indexes_of;
 use super::server;
 use super::tree::{Tree, children};
 use super::tree_making::{alias, copy, list_of, new_node};
@@ -28,7 +27,7 @@ pub enum Side {
 /// A column of dates or timestamps, and the operators of the server that compare its values.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeColumn {
-    /// The table, which is locked, or can be locked at once.
+    /// The table.
     pub table: Oid,
     /// The number of the column.
     pub number: i16,
@@ -54,8 +53,7 @@ pub struct Planned {
 }
 
 /// Plans the search for the value next to a time, in the current memory context. `conditions` name the table as the
-/// first relation, and restrict what is searched. `None` if the table or an index cannot be locked at once, or
-/// a foreign table would be read.
+/// first relation, and restrict what is searched. `None` if a foreign table would be read.
 ///
 /// # Safety
 /// A time of the type of the column, valid conditions, and null or valid parameters.
@@ -68,12 +66,6 @@ pub unsafe fn plan(
 ) -> Option<Planned> {
     // SAFETY: the caller's promise. A query like those of the parser.
     let plan = unsafe {
-        let table = column.table;
-        let can_lock = |relation: Oid| keeping(|| lock_at_once(relation));
-        // Planning opens all indexes. A plan that is kept does not wait for those that it does not scan.
-        if !can_lock(table) || !indexes_of(table).into_iter().all(can_lock) {
-            return None;
-        }
         let query = query(column, time, side, conditions);
         let plan = kept!(server::standard_planner(query, c"".as_ptr(), 0, params));
         Tree::enter(plan)?

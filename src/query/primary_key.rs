@@ -34,7 +34,7 @@ pub fn lets_one_through(
         lists.flat_map(Tree::items).flatten().filter_map(|condition| column_given(condition, place)).collect();
     let mut column = -1;
     // SAFETY: the set made above.
-    while let Some(next) = Some(unsafe { pg_sys::bms_next_member(key, column) }).filter(|next| *next >= 0) {
+    while let Some(next) = Some(unsafe { direct!(pg_sys::bms_next_member(key, column)) }).filter(|next| *next >= 0) {
         if !given.contains(&(next + pg_sys::FirstLowInvalidHeapAttributeNumber)) {
             return false;
         }

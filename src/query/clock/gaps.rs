@@ -13,27 +13,28 @@ use crate::pg::neighbour_search::{Planned, Side, plan};
 /// What a search may cost at least, as the planner counts: it reads a table of about two megabytes.
 const SMALL_COST: f64 = 500.0;
 
-/// What gaps are sought for.
+/// What a search may do.
 #[derive(Clone, Copy)]
-pub struct Searched<'q> {
-    /// The snapshot that the statement runs under: an MVCC snapshot that is registered or active.
-    pub snapshot: &'q pg_sys::SnapshotData,
+pub struct Allowed<'q> {
     /// What the plan of the statement costs, as the planner counts. A search may cost as much.
     pub cost: f64,
+    /// Tells whether a table, and all that has rows of it for which these conditions on relation 1 hold, may be opened.
+    pub opens: &'q dyn Fn(Oid, *mut pg_sys::List) -> bool,
 }
 
-/// The gaps of a statement that has cuts, as bytes.
+/// The gaps of a statement that has cuts, as bytes. It runs under the snapshot: an MVCC snapshot that is registered or
+/// active.
 ///
 /// # Errors
-/// `MovingClock` if a search would cost too much, or a value cannot be computed any more; `OutOfMemory`.
-pub fn gaps(clock: &Clock<'_>, searched: Searched<'_>) -> Result<Vec<u8>, Reason> {
+/// `MovingClock` if a search may not be done, or a value cannot be computed any more; `OutOfMemory`.
+pub fn gaps(clock: &Clock<'_>, snapshot: &pg_sys::SnapshotData, allowed: Allowed<'_>) -> Result<Vec<u8>, Reason> {
     with_values(clock, |values| {
         let mut gaps = Vec::new();
         for (computed, split) in splits(values) {
-            let [before, behind] = searches(clock, computed, split, searched.cost).ok_or(Reason::MovingClock)?;
+            let [before, behind] = searches(clock, computed, split, allowed).ok_or(Reason::MovingClock)?;
             // SAFETY: planned in the memory context of the computation, which is still there; the snapshot is that of
             // the statement.
-            let [before, behind] = unsafe { [before.value(searched.snapshot), behind.value(searched.snapshot)] };
+            let [before, behind] = unsafe { [before.value(snapshot), behind.value(snapshot)] };
             let rank = |value| rank(split.type_oid, value);
             let gap = [before.map_or(i64::MIN, rank), behind.map_or(i64::MAX, rank)];
             for number in gap {
@@ -44,11 +45,11 @@ pub fn gaps(clock: &Clock<'_>, searched: Searched<'_>) -> Result<Vec<u8>, Reason
     })?
 }
 
-/// The relation and the column of the first cut whose gap would cost too much to seek.
-pub fn too_dear(clock: &Clock<'_>, cost: f64) -> Option<(Oid, i16)> {
+/// The relation and the column of the first cut whose gap may not be sought.
+pub fn not_sought(clock: &Clock<'_>, allowed: Allowed<'_>) -> Option<(Oid, i16)> {
     let found = with_values(clock, |values| {
-        let is_too_dear = |(computed, split): &(&Computed, &Split)| searches(clock, computed, split, cost).is_none();
-        splits(values).find(is_too_dear).map(|(_, split)| (split.relation, split.column))
+        let is_sought = |(computed, split): &(&Computed, &Split)| searches(clock, computed, split, allowed).is_some();
+        splits(values).find(|cut| !is_sought(cut)).map(|(_, split)| (split.relation, split.column))
     });
     found.ok().flatten()
 }
@@ -58,16 +59,19 @@ fn splits(values: &[Computed]) -> impl Iterator<Item = (&Computed, &Split)> {
     values.iter().filter_map(|computed| Some((computed, computed.split.as_ref().filter(|_| !computed.value.is_null)?)))
 }
 
-/// The searches on both sides of a cut; `None` if they cost too much.
-fn searches(clock: &Clock<'_>, computed: &Computed, split: &Split, cost: f64) -> Option<[Planned; 2]> {
+/// The searches on both sides of a cut; `None` if they may not be done.
+fn searches(clock: &Clock<'_>, computed: &Computed, split: &Split, allowed: Allowed<'_>) -> Option<[Planned; 2]> {
     let column = time_column(split.relation, split.column, split.type_oid)?;
+    if !(allowed.opens)(split.relation, computed.conditions) {
+        return None;
+    }
     let cut = computed.cut()?;
     let time = if split.type_oid == pg_sys::DATEOID { Datum::from(i32::try_from(cut).ok()?) } else { Datum::from(cut) };
     let params = clock.params.map_or(std::ptr::null_mut(), |params| params.as_ptr());
     let search = |side| {
         // SAFETY: a number is a value of the column's type; conditions and parameters of the statement.
         let planned = unsafe { plan(&column, time, side, computed.conditions, params) }?;
-        (planned.cost() <= (cost / 2.0).max(SMALL_COST)).then_some(planned)
+        (planned.cost() <= (allowed.cost / 2.0).max(SMALL_COST)).then_some(planned)
     };
     Some([search(Side::Before)?, search(Side::Behind)?])
 }

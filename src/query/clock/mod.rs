@@ -32,7 +32,7 @@ pub use carried::ClockTrees;
 pub use cuts::Cuts;
 pub use evaluation::{Clock, Times, constant_now, times};
 pub use expression::closed;
-pub use gaps::{Searched, gaps, too_dear};
+pub use gaps::{Allowed, gaps, not_sought};
 pub use leaf::{asks_for_time, is_time};
 pub use noted::ClockExpressions;
 pub use origin::EXTREMES;
