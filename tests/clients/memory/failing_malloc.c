@@ -1,7 +1,7 @@
 /*
- * Preloaded into a server, lets allocations of pg_arrow_cache fail from the n-th on, in the backend that asks for it: the memory of
- * everybody else, the server itself included, is left alone. `memory_fails_after(n)` begins, a negative number ends it; both tell how
- * many allocations there were since the last call.
+ * Preloaded into a server, lets allocations of pg_arrow_cache fail from the n-th on, or only that one, in the backend that asks for it:
+ * the memory of everybody else, the server itself included, is left alone. `memory_fails_after(n, once)` begins, a negative number ends
+ * it; both tell how many allocations there were since the last call.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,6 +24,7 @@ extern void *__libc_memalign(size_t, size_t);
 
 static uintptr_t start, end;	/* where the code of the library is */
 static int64 left = -1;			/* allocations that succeed; negative: all */
+static bool once;				/* only one fails */
 static int64 count;
 
 static int
@@ -55,6 +56,8 @@ fails(void *caller)
 		left--;
 		return false;
 	}
+	if (once)
+		left = INT64_MAX;
 	errno = ENOMEM;
 	return true;
 }
@@ -102,6 +105,7 @@ memory_fails_after(PG_FUNCTION_ARGS)
 	if (start == 0)
 		dl_iterate_phdr(find, NULL);
 	left = PG_GETARG_INT64(0);
+	once = PG_GETARG_BOOL(1);
 	count = 0;
 	PG_RETURN_INT64(before);
 }
