@@ -171,6 +171,18 @@ def test_words_for_a_day(events, at):
     assert answers[0] == answers[2] != answers[1]
 
 
+def test_a_day_and_its_first_moment(events, at):
+    """A day is compared as its first moment: at that moment it is equal to the time, and later it lies before it."""
+    cached, plain = at(), at("-c pg_arrow_cache.enabled=off")
+    for comparison in ("<", "<=", ">", ">="):
+        question = f"SELECT count(*), min(id), max(id) FROM event WHERE day {comparison} localtimestamp"
+        for moment in ("2026-03-01 12:00:00", "2026-03-01 00:00:00", "2026-03-01 00:00:01", "2026-02-28 23:59:59"):
+            events.set(moment)
+            for _ in range(2):
+                assert cached.rows(question) == plain.rows(question), (question, moment)
+            assert cached.status() == "HIT"
+
+
 def test_a_statement_that_runs_past_midnight(events, at):
     """Its answer is kept for the day on which it began. In a string of statements, all of them have the time of the first."""
     question = ("SELECT count(*), CURRENT_DATE FROM event, generate_series(1, 200000) WHERE day = CURRENT_DATE - 1 "

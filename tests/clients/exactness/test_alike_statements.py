@@ -35,6 +35,8 @@ ALIKE = {
     "origins": ["SELECT id FROM u ORDER BY id", "SELECT id + 0 AS id FROM u ORDER BY id", "SELECT n AS id FROM u ORDER BY id"],
     "junk": ["SELECT id, k FROM t ORDER BY k, id", "SELECT id FROM t ORDER BY k, id"],
     "constants": [f"SELECT id FROM t WHERE k = {k} ORDER BY id" for k in (0, 1, "NULL", "1.5", "'2'")],
+    "wide constants": [f"SELECT id FROM t WHERE {what} ORDER BY id" for what in (
+        "id > '2'::int8", "id > '4294967298'::int8", "id < '1.5'::float8", "id < '2.5'::float8", "id < '4.5'::float8")],
     "types": ["SELECT 1 AS x FROM u", "SELECT 1::int8 AS x FROM u", "SELECT 1::numeric AS x FROM u", "SELECT '1' AS x FROM u",
               "SELECT '1'::varchar AS x FROM u", "SELECT '1'::char(3) AS x FROM u", "SELECT '1'::char(4) AS x FROM u", "SELECT true AS x FROM u"],
     "modifiers": ["SELECT m::numeric(5, 1) AS x FROM t ORDER BY id", "SELECT m::numeric(5, 2) AS x FROM t ORDER BY id"],
