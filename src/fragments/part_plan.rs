@@ -1,15 +1,21 @@
 //! The plans of parts, made by the server's own planner while it plans the statement, and kept in the statement's plan.
 //! Keeps nothing.
 
+use std::ffi::CStr;
+
 use pgrx::pg_sys;
 
 use super::split_aggregates::give_states;
 use crate::lookup::Call;
 use crate::lookup::parts;
 use crate::pg::lists::nodes;
+use crate::pg::memory_context::context_below;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::copy;
 use crate::query::decomposition::Part;
+
+/// The name of the memory of a part.
+pub const PART: &CStr = c"pg_arrow_cache part";
 
 /// The plan of a leaf's query, in the current memory context, for the values of the `call` that plans the statement.
 /// What planning takes besides goes at once, since there may be many leaves. `None` if the leaf cannot be asked.
@@ -19,7 +25,7 @@ pub fn make(part: &Part, leaf: pg_sys::Oid, call: &Call<'_>) -> Option<*mut pg_s
     // SAFETY: a query of our own, which nobody has planned; text and parameters are those of the call. Nobody uses the
     // memory of planning after the plan was copied.
     unsafe {
-        let planning = context_below(pg_sys::CurrentMemoryContext);
+        let planning = context_below(pg_sys::CurrentMemoryContext, PART);
         let caller = pg_sys::MemoryContextSwitchTo(planning);
         let made = part.of_leaf(leaf).ok().map(|query| {
             let plan = parts::plan(&Call::of_hook(query, call.source(), parallel, params));
@@ -45,22 +51,5 @@ unsafe fn forget_names(plan: *mut pg_sys::PlannedStmt) {
             (*entry).eref = kept!(pg_sys::makeAlias(c"part".as_ptr(), std::ptr::null_mut()));
             (*entry).alias = std::ptr::null_mut();
         }
-    }
-}
-
-/// A memory context for a part.
-///
-/// # Safety
-/// `parent` must be a live context.
-pub unsafe fn context_below(parent: pg_sys::MemoryContext) -> pg_sys::MemoryContext {
-    // SAFETY: the caller's promise.
-    unsafe {
-        kept!(pg_sys::AllocSetContextCreateInternal(
-            parent,
-            c"pg_arrow_cache part".as_ptr(),
-            pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
-            pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
-            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-        ))
     }
 }

@@ -10,12 +10,13 @@ use std::rc::Rc;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::part_plan::context_below;
+use super::part_plan::PART;
 use crate::arrow::column::Column;
 use crate::capture;
 use crate::lookup::parts::{self, PartKey, PlannedPart};
 use crate::lookup::{Call, Eligible, Miss, Task};
 use crate::pg::error_passing::keeping;
+use crate::pg::memory_context::context_below;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::{compat, server, tuplestore};
 use crate::query::Versions;
@@ -60,7 +61,7 @@ impl Computed {
         // SAFETY: the statement runs, so its state is valid, and so is the plan that lies in its memory. The memory of
         // the part is a child of that of the statement. Nobody uses the query after its end.
         unsafe {
-            let context = context_below((*state).es_query_cxt);
+            let context = context_below((*state).es_query_cxt, PART);
             let caller = pg_sys::MemoryContextSwitchTo(context);
             let rows = kept!(pg_sys::tuplestore_begin_heap(false, false, hash_memory_kilobytes()));
             let receiver = kept!(pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore));

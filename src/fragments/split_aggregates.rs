@@ -42,10 +42,11 @@ pub unsafe fn take_states(plan: *mut pg_sys::PlannedStmt, given: *mut pg_sys::Li
         for (column, given) in columns.zip(nodes::<pg_sys::TargetEntry>(given)) {
             if (*(*given).expr).type_ == NodeTag::T_Aggref {
                 let state: *mut pg_sys::Aggref = copy((*given).expr).cast();
-                let argument = kept!(pg_sys::makeTargetEntry((*column).expr, 1, std::ptr::null_mut(), false));
-                (*state).args = list_of([argument]);
+                if !(*state).aggstar {
+                    let argument = kept!(pg_sys::makeTargetEntry((*column).expr, 1, std::ptr::null_mut(), false));
+                    (*state).args = list_of([argument]);
+                }
                 (*state).aggfilter = std::ptr::null_mut();
-                (*state).aggstar = false;
                 (*state).aggsplit = AggSplit::AGGSPLIT_INITIAL_SERIAL;
                 (*column).expr = state.cast();
             }

@@ -18,7 +18,8 @@ use crate::query::partitions::leaves;
 use crate::query::plan_kinds::is_combined;
 use crate::shmem::SharedStore;
 
-/// Most entries in the range table of a statement whose gaps are sought: planning searches of more takes too long.
+/// Most entries in the range table of a statement whose gaps are sought, and most tables that a search opens: planning
+/// searches of more takes too long.
 const MOST_TABLES: usize = 256;
 
 /// The gaps, as bytes.
@@ -51,7 +52,8 @@ pub fn not_sought(clock: &Clock<'_>, cost: f64) -> Option<(Oid, i16)> {
     clock::not_sought(clock, Allowed { cost, opens: &opens })
 }
 
-/// Returns true if planning a search of a table, with these conditions on relation 1, waits for nobody. It opens the
+/// Returns true if planning a search of a table, with these conditions on relation 1, waits for nobody, nor takes too
+/// long. It opens the
 /// tables that may have such rows, and all of their indexes: more than a statement that excludes some of these, or than
 /// a kept plan that does not scan an index.
 fn opens_at_once(clock: &Clock<'_>, table: Oid, conditions: *mut pg_sys::List) -> bool {
@@ -68,7 +70,8 @@ fn opens_at_once(clock: &Clock<'_>, table: Oid, conditions: *mut pg_sys::List) -
         } else {
             oids(all_inheritors(table)).collect()
         };
-        tables.into_iter().all(|table| can_lock(table) && indexes_of(table).into_iter().all(can_lock))
+        tables.len() <= MOST_TABLES
+            && tables.into_iter().all(|table| can_lock(table) && indexes_of(table).into_iter().all(can_lock))
     }
 }
 

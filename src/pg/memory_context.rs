@@ -1,10 +1,28 @@
-//! Memory of the server's contexts that is asked for without an ERROR, and without the price of a guard. Keeps nothing.
+//! The server's memory contexts: new ones, and memory of theirs that is asked for without an ERROR, and without the price
+//! of a guard. Keeps nothing.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 
 use pgrx::pg_sys;
 
 use super::server;
+
+/// A new memory context, which goes with its parent.
+///
+/// # Safety
+/// `parent` must be a live context.
+pub unsafe fn context_below(parent: pg_sys::MemoryContext, name: &'static CStr) -> pg_sys::MemoryContext {
+    // SAFETY: the caller's promise.
+    unsafe {
+        kept!(pg_sys::AllocSetContextCreateInternal(
+            parent,
+            name.as_ptr(),
+            pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
+            pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
+            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+        ))
+    }
+}
 
 /// Room for a value in a memory context. `None` when there is no memory.
 ///

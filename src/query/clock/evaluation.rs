@@ -7,6 +7,7 @@
 //! is emptied afterwards. Nor does the executor keep anything else of an expression without columns and sub-queries.
 
 use std::cell::Cell;
+use std::ffi::CStr;
 use std::mem::MaybeUninit;
 
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
@@ -22,6 +23,7 @@ use crate::error::is_about_a_value;
 use crate::pg::backend_local::Local;
 use crate::pg::computing::{Unshown, compute, prepare};
 use crate::pg::error_passing::{keeping, unless};
+use crate::pg::memory_context::context_below;
 use crate::pg::server;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::replaced;
@@ -100,7 +102,7 @@ pub struct Times {
     pub cuts: Cuts,
 }
 
-/// The memory of one computation, emptied after it.
+/// The memory of one computation for a key, which runs no code but the server's own; emptied after it.
 static CONTEXT: Local<Cell<pg_sys::MemoryContext>> = Local::new(Cell::new(std::ptr::null_mut()));
 
 /// The word before a value, or in the place of one.
@@ -122,11 +124,17 @@ pub fn times(clock: &Clock<'_>, seed: u64) -> Result<Times, Reason> {
     let mut key = BUFFER.take();
     key.clear();
     key.seed(seed);
-    let cuts = with_values(clock, |values| {
+    let context = kept_context();
+    let add_all = |values: &[Computed]| {
         let mut cuts = Cuts::NONE;
         values.iter().try_for_each(|computed| add(&mut key, &mut cuts, computed)).map(|()| cuts)
-    })?
-    .ok_or(Reason::MovingClock)?;
+    };
+    // SAFETY: the context is ours; emptying it cannot raise, since it has no callbacks.
+    let cuts = unsafe {
+        let cuts = computed_in(context, clock, add_all);
+        direct!(pg_sys::MemoryContextReset(context));
+        cuts?.ok_or(Reason::MovingClock)?
+    };
     let hash = key.is_complete().then(|| key.finish()).ok_or(Reason::OutOfMemory)?;
     BUFFER.set(key);
     Ok(Times { hash, cuts })
@@ -170,37 +178,47 @@ pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::C
     Some(unsafe { kept!(pg_sys::makeConst(value.type_oid, -1, none, length.into(), value.datum, false, true)) })
 }
 
-/// Computes the values of all clock expressions, and does something with them.
+/// Computes the values of all clock expressions, and does something with them, which may run anything, other
+/// computations of such values too.
 ///
 /// # Errors
 /// As `times`.
 pub fn with_values<R>(clock: &Clock<'_>, act: impl FnOnce(&[Computed]) -> R) -> Result<R, Reason> {
-    let context = context();
-    // SAFETY: the context is ours, and nothing in it is used after this. The expressions lie in a context that is still
-    // there, since the statement that carries them is being planned or started.
+    // SAFETY: the parent is there as long as this statement. Nobody uses what lies in the context any more.
+    unsafe {
+        let context = context_below(pg_sys::CurrentMemoryContext, NAME);
+        let result = computed_in(context, clock, act);
+        kept!(pg_sys::MemoryContextDelete(context));
+        result
+    }
+}
+
+/// As `with_values`, in a memory context.
+///
+/// # Safety
+/// The context must stay there, and nobody else may empty it meanwhile.
+unsafe fn computed_in<R>(
+    context: pg_sys::MemoryContext,
+    clock: &Clock<'_>,
+    act: impl FnOnce(&[Computed]) -> R,
+) -> Result<R, Reason> {
+    // SAFETY: the caller's promise. The expressions lie in a context that is still there, since the statement that
+    // carries them is being planned or started.
     unsafe {
         let caller = pg_sys::MemoryContextSwitchTo(context);
         let mut values = UNWRITTEN;
         let result = computed(clock, &mut values).ok_or(Reason::MovingClock).map(act);
         pg_sys::MemoryContextSwitchTo(caller);
-        // That cannot raise: the context has no callbacks.
-        direct!(pg_sys::MemoryContextReset(context));
         result
     }
 }
 
-fn context() -> pg_sys::MemoryContext {
+const NAME: &CStr = c"pg_arrow_cache clock";
+
+fn kept_context() -> pg_sys::MemoryContext {
     if CONTEXT.get().is_null() {
-        // SAFETY: the parent lives as long as the backend; a literal name.
-        CONTEXT.set(unsafe {
-            kept!(pg_sys::AllocSetContextCreateInternal(
-                pg_sys::TopMemoryContext,
-                c"pg_arrow_cache clock".as_ptr(),
-                pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
-                pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
-                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            ))
-        });
+        // SAFETY: the parent lives as long as the backend.
+        CONTEXT.set(unsafe { context_below(pg_sys::TopMemoryContext, NAME) });
     }
     CONTEXT.get()
 }

@@ -12,7 +12,7 @@ use super::columns::Columns;
 use super::obstacle::{Obstacle, SUB_QUERY};
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::server;
-use crate::pg::tree::Tree;
+use crate::pg::tree::{Tree, children};
 use crate::pg::tree_making::{copy, list_of};
 
 /// The kind of aggregates that are not ordered-set (catalog/pg_aggregate.h).
@@ -70,7 +70,8 @@ fn stored_state(aggregate: Tree<'_, pg_sys::Aggref>) -> Option<pg_sys::Oid> {
     row.oid(COMBINES)?;
     let declared = row.oid(STATE)?;
     if declared == pg_sys::INTERNALOID {
-        return row.oid(WRITES).and(row.oid(READS)).map(|_| pg_sys::BYTEAOID);
+        let is_written = row.oid(WRITES).and(row.oid(READS)).is_some() && has_binary_arguments(aggregate);
+        return is_written.then_some(pg_sys::BYTEAOID);
     }
     let mut types = [pg_sys::InvalidOid; pg_sys::FUNC_MAX_ARGS as usize];
     let place = types.as_mut_ptr();
@@ -79,4 +80,18 @@ fn stored_state(aggregate: Tree<'_, pg_sys::Aggref>) -> Option<pg_sys::Oid> {
         let count = kept!(server::get_aggregate_argtypes(aggregate.as_ptr(), place));
         Some(kept!(server::resolve_aggregate_transtype(aggregate.aggfnoid, declared, place, count)))
     }
+}
+
+/// Returns true if the values that an internal state may hold have a binary form, in which it is written and read. A
+/// record has none that can be read (`agg_args_support_sendreceive`, which the server has since 16).
+fn has_binary_arguments(aggregate: Tree<'_, pg_sys::Aggref>) -> bool {
+    children!(aggregate.args as TargetEntry).all(|argument| {
+        // SAFETY: an expression of a valid tree.
+        let type_oid = unsafe { server::exprType(argument.expr.cast()) };
+        let row = CatalogRow::find(pg_sys::SysCacheIdentifier::TYPEOID, type_oid);
+        let is_binary = |form: &pg_sys::FormData_pg_type| {
+            form.typbyval || ![form.typsend, form.typreceive].contains(&pg_sys::InvalidOid)
+        };
+        type_oid != pg_sys::RECORDOID && row.is_some_and(|row| row.data_type().is_some_and(is_binary))
+    })
 }

@@ -66,3 +66,18 @@ def test_partitions_of_other_tenants(logged, at, lock):
             for outcome in ("MISS", "HIT"):
                 assert cached.rows(text) == expected
                 assert cached.outcome() == (outcome, None), text
+
+
+def test_many_partitions_that_are_not_read(server, at):
+    """Planning the search would take longer than the statement, unless it is for one of them."""
+    server.set(str(START))
+    server.psql("DROP TABLE IF EXISTS log CASCADE; CREATE TABLE log (id int, tenant int, at timestamptz) PARTITION BY LIST (tenant)")
+    partitions = (f"CREATE TABLE log_{tenant} PARTITION OF log FOR VALUES IN ({tenant})" for tenant in range(300))
+    server.psql("; ".join(partitions))
+    server.psql(f"SET TimeZone = UTC; CREATE INDEX ON log (at); {ROWS}; ANALYZE log")
+    cached, plain = sessions(at)
+    for question, outcome in ((SOME.format("log"), ("BYPASS", "moving_clock")), (ONE.format(1), ("HIT", None))):
+        for _ in range(2):
+            assert cached.rows(question) == plain.rows(question)
+        assert cached.outcome() == outcome
+    server.psql("DROP TABLE log")

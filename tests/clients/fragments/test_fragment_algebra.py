@@ -133,10 +133,10 @@ def test_steps_of_aggregates_are_shown(sales, hashes):
     sales.execute(f"SET pg_arrow_cache.debug_force_fragments = on; SET enable_hashagg = {hashes}")
     query = "SELECT shop, count(*), avg(n) FILTER (WHERE b) + 1 FROM sales GROUP BY shop HAVING max(x) > 3 ORDER BY 2"
     lines = [row[0].strip() for row in sales.rows(f"EXPLAIN (VERBOSE, COSTS OFF) {query}", prepare=False)]
-    column, first, second, third = (f"arrow_cache_fragments.value{number}" for number in ("", "_1", "_2", "_3"))
-    assert f"Output: {column}, count({first}), (avg({second}) + '1'::numeric)" in lines, lines
+    column, second, third = (f"arrow_cache_fragments.value{number}" for number in ("", "_2", "_3"))
+    assert f"Output: {column}, count(*), (avg({second}) + '1'::numeric)" in lines, lines
     assert f"Filter: (max({third}) > 3)" in lines, lines
-    given = f"Output: {column}, (PARTIAL count({first})), (PARTIAL avg({second})), (PARTIAL max({third}))"
+    given = f"Output: {column}, (PARTIAL count(*)), (PARTIAL avg({second})), (PARTIAL max({third}))"
     assert given in lines[lines.index("->  Custom Scan (ArrowCacheFragments)"):], lines
 
 
