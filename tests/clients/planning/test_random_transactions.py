@@ -37,6 +37,10 @@ CREATE TABLE fenced AS SELECT a, b, (ARRAY['{role1}', '{role2}'])[a % 2 + 1] AS 
 ALTER TABLE fenced ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own ON fenced USING (who = CURRENT_USER);
 CREATE POLICY few ON fenced AS RESTRICTIVE USING (a < (SELECT max(u.a) + 1 FROM {schema}.u));
+CREATE TYPE mood AS ENUM ('calm', 'cross');
+CREATE TYPE pair AS (x int, y text);
+CREATE TABLE felt AS SELECT g AS a, (ARRAY['calm', 'cross'])[1 + g % 2]::mood AS m, (g, 'y')::pair AS two, now() - g * interval '1 day' AS at FROM generate_series(1, 9) g;
+GRANT SELECT ON felt TO {role1}, {role2};
 CREATE FUNCTION plus(a int, b int DEFAULT 1) RETURNS int LANGUAGE sql IMMUTABLE RETURN a + b;
 CREATE FUNCTION kept(a int) RETURNS int LANGUAGE sql STABLE RETURN a * 2;
 REVOKE EXECUTE ON FUNCTION kept FROM PUBLIC;
@@ -65,12 +69,17 @@ QUERIES = [
     "SELECT a FROM t WHERE a = {0} UNION SELECT a FROM p WHERE a > {0} ORDER BY 1", "SELECT CASE WHEN {0} = 1 THEN (SELECT max(n) FROM u) ELSE 0 END FROM t ORDER BY b",
     "WITH w AS (SELECT a, b FROM t WHERE a < {0}) SELECT w.a, x.a FROM w, parent x WHERE w.a = x.a ORDER BY 1, 2",
     "SELECT b, CURRENT_USER FROM t WHERE a = {0} AND EXISTS (SELECT FROM p WHERE p.a = t.a) ORDER BY b",
+    "SELECT a, m, m::text FROM felt WHERE a > {0} ORDER BY a", "SELECT a, two, (two).y FROM felt WHERE a > {0} ORDER BY a", "SELECT m, count(*) FROM felt WHERE a > {0} GROUP BY m ORDER BY m",
+    "SELECT a, row_to_json(felt) ->> 'm' FROM felt WHERE a > {0} ORDER BY a", "SELECT b FROM t WHERE d < now() - make_interval(days => {0}) ORDER BY b",
+    "SELECT a FROM felt WHERE at > now() - interval '100 hours' AND a > {0} ORDER BY a", "SELECT count(*) FROM t WHERE d > CURRENT_DATE - 200 * {0}",
+    "SELECT a, CURRENT_DATE - DATE '2024-01-01' FROM t WHERE a = {0} ORDER BY b", "SELECT b, current_setting('app.tenant', true) FROM t WHERE a = {0} ORDER BY b",
+    "SELECT a, sum(length(b)) FROM p GROUP BY a ORDER BY a", "SELECT date_trunc('month', d)::date::text, count(*) FROM t WHERE a >= {0} GROUP BY 1 ORDER BY 1",
     "SELECT row_to_json(p) FROM p WHERE a = {0} ORDER BY b", "SELECT (SELECT count(*) FROM t2), b FROM t WHERE a = {0} ORDER BY b",
 ]
 WRITES = [
     "INSERT INTO t VALUES ({0}, 'new {0}', '2024-03-01')", "UPDATE t SET b = b || '.' WHERE a = {0}", "DELETE FROM t WHERE a = {0}",
     "UPDATE u SET n = n + 1 WHERE a = {0}", "UPDATE p SET b = b || '!' WHERE a = {0}", "UPDATE p SET a = 7 - a WHERE a = {0}", "INSERT INTO child VALUES ({0}, 'new')",
-    "DELETE FROM parent WHERE a = {0}", "UPDATE fenced SET a = a + 1 WHERE a = {0}", "UPDATE seen SET a = 3 WHERE false", "INSERT INTO p1 VALUES (1, 'direct')",
+    "DELETE FROM parent WHERE a = {0}", "UPDATE felt SET m = 'cross' WHERE a = {0}", "UPDATE felt SET at = at - interval '2 days' WHERE a = {0}", "UPDATE fenced SET a = a + 1 WHERE a = {0}", "UPDATE seen SET a = 3 WHERE false", "INSERT INTO p1 VALUES (1, 'direct')",
     "MERGE INTO t USING t2 ON t.b = t2.b WHEN NOT MATCHED AND t2.a = {0} THEN INSERT VALUES (t2.a, t2.b, t2.d)",
     "WITH w AS (DELETE FROM t2 WHERE a = {0} RETURNING a) SELECT count(*) FROM w",
 ]
@@ -89,6 +98,8 @@ DEFINITIONS = [
     "GRANT SELECT ON t TO {role1}", "REVOKE EXECUTE ON FUNCTION kept FROM {role1}", "GRANT EXECUTE ON FUNCTION kept TO {role1}, {role2}", "REVOKE EXECUTE ON FUNCTION kept FROM {role2}",
     "ALTER VIEW invoker SET (security_invoker = false)", "ALTER VIEW invoker SET (security_invoker = true)", "ALTER VIEW barrier OWNER TO {role1}", "ALTER VIEW barrier OWNER TO CURRENT_USER",
     "ALTER VIEW seen OWNER TO {role1}", "ALTER VIEW seen OWNER TO CURRENT_USER", "ALTER VIEW above OWNER TO {role2}", "ALTER VIEW above OWNER TO CURRENT_USER", "ANALYZE t",
+    "ALTER TYPE mood ADD VALUE IF NOT EXISTS 'glad' BEFORE 'cross'", "ALTER TYPE mood RENAME VALUE 'calm' TO 'cool'", "ALTER TYPE mood RENAME VALUE 'cool' TO 'calm'",
+    "ALTER TYPE pair RENAME ATTRIBUTE y TO z", "ALTER TYPE pair RENAME ATTRIBUTE z TO y", "ALTER TYPE pair ADD ATTRIBUTE more int", "ALTER TYPE pair DROP ATTRIBUTE IF EXISTS more",
     "REFRESH MATERIALIZED VIEW mat", "CREATE TEMPORARY TABLE u AS SELECT 1 AS a, 2.5 AS n, 'temp' AS secret", "DISCARD TEMP", "DROP TABLE pg_temp.u",
     "CREATE TEMPORARY VIEW t AS SELECT 1 AS a, 'temp' AS b, date '2024-05-05' AS d", "DROP VIEW pg_temp.t",
 ]
@@ -97,7 +108,7 @@ OF_ROLES = ["ALTER ROLE {role1} BYPASSRLS", "ALTER ROLE {role1} NOBYPASSRLS", "G
             "GRANT pg_read_all_data TO {role2}", "REVOKE pg_read_all_data FROM {role2}"]
 SETTINGS = [
     "SET ROLE {role1}", "SET ROLE {role2}", "RESET ROLE", "SET datestyle = 'ISO, DMY'", "SET datestyle = 'German'", "SET datestyle = 'ISO, MDY'",
-    "SET plan_cache_mode = force_custom_plan", "SET plan_cache_mode = force_generic_plan", "SET plan_cache_mode = auto", "SET enable_seqscan = off", "SET enable_seqscan = on",
+    "SET app.tenant = 'one'", "SET app.tenant = 'two'", "SET TimeZone = 'Asia/Tokyo'", "SET TimeZone = 'UTC'", "SET plan_cache_mode = force_custom_plan", "SET plan_cache_mode = force_generic_plan", "SET plan_cache_mode = auto", "SET enable_seqscan = off", "SET enable_seqscan = on",
     "SET row_security = off", "SET row_security = on", "SET LOCAL search_path = {schema}, pg_catalog", "SET client_encoding = 'LATIN1'", "SET client_encoding = 'UTF8'",
 ]
 
