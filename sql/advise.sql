@@ -63,6 +63,13 @@ WITH s AS MATERIALIZED (
     FROM s CROSS JOIN (SELECT sum(statements) AS n FROM reasons WHERE reason IN ('writer_in_progress', 'ddl_in_progress')) AS b CROSS JOIN prepared
     WHERE n >= 100 AND n >= 0.1 * queries ORDER BY since LIMIT 5)
     UNION ALL
+    SELECT 5, 0, 'A subscriber bypasses queries because of definitions',
+           format('%s of %s queries of clients (%s %%) bypassed with the reason ddl_in_progress, while changes are applied of %s', n, queries, round(100.0 * n / greatest(queries, 1)), names),
+           'Once a transaction that changes a definition, or truncates a table, was prepared here, nothing is stored while a subscription is applied. When no such transaction is prepared any more, restart the server.'
+    FROM s CROSS JOIN (SELECT sum(statements) AS n FROM reasons WHERE reason = 'ddl_in_progress') AS b
+        CROSS JOIN (SELECT string_agg(quote_ident(subname), ', ' ORDER BY subname) AS names FROM pg_stat_subscription WHERE pid IS NOT NULL AND relid IS NULL) AS w
+    WHERE n >= 100 AND n >= 0.1 * queries AND names IS NOT NULL
+    UNION ALL
     SELECT 6, 0, 'max_entries is reached while bytes are free', evidence,
            format('Raise pg_arrow_cache.max_entries (now %s), with a restart. Each takes about 200 bytes of pg_arrow_cache.memory.', max_entries)
     FROM memory WHERE entries_full AND NOT bytes_full AND entries_seen AND unserved < 0.75 * seen

@@ -109,6 +109,12 @@ for my $stage (qw(visible told))
 	answers_are($subscriber, $query, 7 * $factor, [ ('BYPASS ddl_in_progress') x 2 ], "$stage: nor is it as long as the worker lives");
 }
 
+# advise() tells what to do about that.
+my $advice = q{SELECT count(*) FROM arrow_cache.advise() WHERE finding = 'A subscriber bypasses queries because of definitions'};
+is($subscriber->safe_psql('postgres', $advice), 0, 'few queries are no finding');
+$subscriber->safe_psql('postgres', "$query;" x 100);
+is($subscriber->safe_psql('postgres', $advice), 1, 'many are one');
+
 # A worker that has ended is counted off, also by an error: here somebody has committed before it.
 prepare(5);
 my $gid = $subscriber->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts');
@@ -119,6 +125,7 @@ $subscriber->wait_for_log(qr/prepared transaction with identifier "\Q$gid\E" doe
 $subscriber->safe_psql('postgres', 'ALTER SUBSCRIPTION s DISABLE');
 $subscriber->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_subscription WHERE pid IS NOT NULL');
 answers_are($subscriber, $query, 35, [ 'MISS', 'HIT' ], 'a worker that has ended forbids nothing');
+is($subscriber->safe_psql('postgres', $advice), 0, 'which is no finding any more');
 is($subscriber->safe_psql('postgres', 'SELECT count(*) FROM arrow_cache.check()'), 0, 'check() finds nothing');
 
 $_->stop for $subscriber, $publisher;
