@@ -227,6 +227,17 @@ def test_temporary_types(made):
     assert made.rows("SELECT f(a) FROM t") == before
 
 
+def test_temporary_types_of_another_session(made, other):
+    """Both sessions call the same functions, which are about a type of another number in each."""
+    made.execute("CREATE TYPE colour AS ENUM ('red', 'green'); "
+                 "CREATE FUNCTION f(x int) RETURNS int LANGUAGE sql STABLE STRICT AS $$ SELECT array_position(enum_range(NULL::colour), 'green') + x - x $$")
+    other.execute("CREATE TYPE pg_temp.colour AS ENUM ('blue', 'yellow', 'green')")
+    for _ in range(3):
+        for session in (made, other):
+            agree(session, "SELECT f(a) FROM t")
+    assert made.rows("SELECT f(a) FROM t") != other.rows("SELECT f(a) FROM t")
+
+
 CHANGES = [
     "CREATE OR REPLACE FUNCTION helper(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT x + 1000'",
     "CREATE OR REPLACE FUNCTION {name}(x int) RETURNS int LANGUAGE sql STABLE AS 'SELECT helper(x) - 7'",
