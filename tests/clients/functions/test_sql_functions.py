@@ -213,6 +213,24 @@ def test_paths(made, name):
         made.execute(f"DROP SCHEMA {schema}_b CASCADE")
 
 
+def test_paths_by_which_a_body_is_refused(made, connect):
+    """What was found out about a body under one path says nothing of it under another."""
+    schema = connect.schema
+    made.execute(f"CREATE SCHEMA {schema}_b; "
+                 "CREATE FUNCTION inner_one(x int) RETURNS int LANGUAGE sql AS 'SELECT x + 1'; "
+                 f"CREATE FUNCTION {schema}_b.inner_one(x int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN x + 2; END'; "
+                 "CREATE FUNCTION outer_one(x int) RETURNS int LANGUAGE sql AS 'SELECT inner_one(x)'")
+    try:
+        query = f"SELECT a, {schema}.outer_one(a) FROM {schema}.t"
+        for _ in range(2):
+            made.execute(f"SET search_path = {schema}")
+            assert agree(made, query) == ("HIT", None)
+            made.execute(f"SET search_path = {schema}_b, {schema}")
+            assert agree(made, query) == ("BYPASS", "user_defined_function")
+    finally:
+        made.execute(f"DROP SCHEMA {schema}_b CASCADE")
+
+
 def test_temporary_types(made):
     """A type of pg_temp comes before all others, whatever the search_path says."""
     made.execute("CREATE TYPE colour AS ENUM ('red', 'green'); "
@@ -225,6 +243,17 @@ def test_temporary_types(made):
     made.execute("DROP TYPE pg_temp.colour")
     agree(made, "SELECT f(a) FROM t")
     assert made.rows("SELECT f(a) FROM t") == before
+
+
+def test_temporary_types_of_another_session(made, other):
+    """Both sessions call the same functions, which are about a type of another number in each."""
+    made.execute("CREATE TYPE colour AS ENUM ('red', 'green'); "
+                 "CREATE FUNCTION f(x int) RETURNS int LANGUAGE sql STABLE STRICT AS $$ SELECT array_position(enum_range(NULL::colour), 'green') + x - x $$")
+    other.execute("CREATE TYPE pg_temp.colour AS ENUM ('blue', 'yellow', 'green')")
+    for _ in range(3):
+        for session in (made, other):
+            agree(session, "SELECT f(a) FROM t")
+    assert made.rows("SELECT f(a) FROM t") != other.rows("SELECT f(a) FROM t")
 
 
 CHANGES = [
