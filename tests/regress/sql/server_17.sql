@@ -57,7 +57,6 @@ one	2
 SELECT sum(a) FROM copied;
 :status
 -- What EXPLAIN shows of a hit.
-SELECT a FROM copied WHERE b > 0 ORDER BY a;
 CREATE FUNCTION shown(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE line text;
 BEGIN
@@ -65,6 +64,7 @@ BEGIN
         RETURN NEXT regexp_replace(substring(line FROM 'Seq Scan|Serialization'), ' *$', '');
     END LOOP;
 END $$;
+SELECT a FROM copied WHERE b > 0 ORDER BY a;
 -- What EXPLAIN executes and has written out is not stored.
 SELECT * FROM shown('SELECT a FROM copied WHERE b = 77') AS line WHERE line <> '';
 SELECT count(*) FROM arrow_cache.entries WHERE query ILIKE '%b = 77%';
