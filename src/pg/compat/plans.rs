@@ -41,10 +41,12 @@ pub fn add_relations(plan: &mut pg_sys::PlannedStmt, query: Tree<'_, pg_sys::Que
         }
     }
     #[cfg(not(feature = "pg15"))]
+    let checked = children!(query.rtable as RangeTblEntry).filter(|entry| entry.perminfoindex > 0);
+    #[cfg(not(feature = "pg15"))]
     // SAFETY: as many bytes as are written; lists of the query, and lists that were made here.
     unsafe {
         let before = pg_sys::list_length(plan.permInfos).cast_unsigned();
-        for entry in children!(query.rtable as RangeTblEntry).filter(|entry| entry.perminfoindex > 0) {
+        for entry in checked {
             let own: *mut pg_sys::RangeTblEntry = kept!(pg_sys::palloc(size_of::<pg_sys::RangeTblEntry>())).cast();
             own.copy_from_nonoverlapping(entry.as_ptr(), 1);
             // The sub-query that a view has become is no part of a plan.
