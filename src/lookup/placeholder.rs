@@ -75,6 +75,10 @@ pub fn make(
     if needs_plan || settings::verify_sample_rate() > 0.0 {
         return None;
     }
+    // What a rule has made of a statement is started by a later message than the one that plans it.
+    if call.query().querySource != pg_sys::QuerySource::QSRC_ORIGINAL {
+        return None;
+    }
     // The key of declared functions has more in it. Which rights bodies of functions need is told by a plan.
     if traits.calls_declared() || !traits.extras.is_none() || often_gives_way(call) {
         return None;
