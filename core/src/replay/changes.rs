@@ -2,7 +2,7 @@
 //! transaction. State of the one process that replays; no lock. Fixed memory: nothing here allocates or panics, since an error of that
 //! process would stop the standby.
 
-use crate::versions::slots::{SlotId, scatter};
+use crate::versions::slots::SlotId;
 
 /// What a transaction has changed: a version slot, or a catalog whose rows decide later which slots those are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -123,9 +123,9 @@ impl<const N: usize> ChangeTable<N> {
     }
 
     fn note_another(&mut self, xid: u32, change: Change) -> Result<(), Full> {
-        if !self.is_noted(xid, change) {
+        let bucket = Self::bucket_of_pair(xid, change);
+        if !self.is_noted(bucket, xid, change) {
             let place = self.take_place().ok_or(Full)?;
-            let bucket = Self::bucket_of_pair(xid, change);
             *self.at_mut(place) =
                 Note { xid, change, next_in_bucket: self.by_pair[bucket], next_of_xid: 0, next_xid: 0 };
             self.by_pair[bucket] = place;
@@ -230,16 +230,19 @@ impl<const N: usize> ChangeTable<N> {
         &mut self.notes[usize::from(link).wrapping_sub(1) % N]
     }
 
+    /// The leading bits of a product depend on all bits of a factor; the other one is 2^64 divided by the golden ratio.
     fn bucket_of_pair(xid: u32, change: Change) -> usize {
-        scatter(u64::from(xid) << 32 | u64::from(change.0)) as usize % N
+        let pair = u64::from(xid) << 32 | u64::from(change.0);
+        (pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize % N
     }
 
+    /// Ids are given in their order, so those of running transactions are seldom the same here.
     fn bucket_of_xid(xid: u32) -> usize {
-        scatter(u64::from(xid)) as usize % N
+        xid as usize % N
     }
 
-    fn is_noted(&self, xid: u32, change: Change) -> bool {
-        let mut place = self.by_pair[Self::bucket_of_pair(xid, change)];
+    fn is_noted(&self, bucket: usize, xid: u32, change: Change) -> bool {
+        let mut place = self.by_pair[bucket];
         while place != 0 {
             let note = self.at(place);
             if (note.xid, note.change) == (xid, change) {

@@ -11,6 +11,7 @@ use pgrx::pg_sys::HotStandbyState::STANDBY_SNAPSHOT_PENDING;
 
 use super::definitions::{NotedCatalogs, Redefined};
 use super::rows::Changed;
+use crate::pg::compat::RelationFile;
 use crate::pg::wal_record::{Ended, WalRecord};
 use crate::pg::{backend, compat};
 use crate::shmem::{self, SharedStore};
@@ -21,6 +22,8 @@ pub struct Publisher {
     changes: ReplayedChanges,
     /// The cache, once it was asked for.
     store: Option<SharedStore>,
+    /// The file that was changed last, and what is noted of it.
+    latest: Option<(RelationFile, Change)>,
     /// The notes of transactions up to this id may lack catalogs: one was rewritten while they ran.
     incomplete: u64,
 }
@@ -32,7 +35,7 @@ struct Place(UnsafeCell<Publisher>);
 unsafe impl Sync for Place {}
 
 static PUBLISHER: Place =
-    Place(UnsafeCell::new(Publisher { changes: ReplayedChanges::new(), store: None, incomplete: 0 }));
+    Place(UnsafeCell::new(Publisher { changes: ReplayedChanges::new(), store: None, latest: None, incomplete: 0 }));
 
 /// The publisher of this process.
 ///
@@ -96,9 +99,16 @@ impl Publisher {
         if xid == 0 {
             return switch_off(ReplayFault::UnknownRecord);
         }
-        let Some(store) = self.store() else { return };
         let change = match changed {
-            Changed::Relation(file) => Change::slot(store.versions().relation(file.database, file.number)),
+            Changed::Relation(file) => match self.latest {
+                Some((latest, change)) if latest == *file => change,
+                _ => {
+                    let Some(store) = self.store() else { return };
+                    let change = Change::slot(store.versions().relation(file.database, file.number));
+                    self.latest = Some((*file, change));
+                    change
+                }
+            },
             Changed::Catalog(catalog) => Change::catalog(*catalog),
             Changed::CatalogInPlace(catalog) => Change::catalog_in_place(*catalog),
         };
