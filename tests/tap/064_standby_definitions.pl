@@ -97,8 +97,6 @@ my @TREES = (
 
 my $DOUBLE = q{FUNCTION double_{n}(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 * 2'};
 my ($OF_DOUBLE, $CALLED) = ($DOUBLE =~ s/ \* 2/ * 3/r, 'SELECT sum(double_{n}(v)) FROM {t}');
-my @READS = ('CREATE TABLE rate_{n} (r int)', 'INSERT INTO rate_{n} VALUES (2)',
-	q{CREATE FUNCTION rate_{n}() RETURNS int LANGUAGE sql STABLE AS 'SELECT r FROM rate_{n}'});
 
 my @MEANINGS = (
 	{ name => 'a function is replaced', setup => ["CREATE $DOUBLE"], query => $CALLED, change => ["CREATE OR REPLACE $OF_DOUBLE"],
@@ -108,8 +106,6 @@ my @MEANINGS = (
 	{ name => 'a new function', change => ["CREATE $DOUBLE"], same => 1, others => 'outdated' },
 	{ name => 'a new function in an earlier schema', setup => ["CREATE $DOUBLE"], query => $CALLED, others => 'outdated', before => ['SET search_path = front, public'],
 		change => [ 'CREATE ' . $OF_DOUBLE =~ s/FUNCTION /FUNCTION front./r ] },
-	{ name => 'rows that a function reads', setup => \@READS, query => 'SELECT sum(v * rate_{n}()) FROM {t}',
-		change => ['UPDATE rate_{n} SET r = 3'] },
 	{ name => 'an operator', query => q{SELECT sum(v) FROM {t}}, same => 1, others => 'outdated',
 		change => ['CREATE OPERATOR === (leftarg = int, rightarg = int, function = int4eq)'] },
 	{ name => 'a cast', same => 1, others => 'outdated',
