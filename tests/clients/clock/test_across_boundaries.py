@@ -69,9 +69,8 @@ QUESTIONS = (
     "SELECT id, w::date::text, (date(w) - 1)::text FROM word ORDER BY id",
     "SELECT w::date = CURRENT_DATE, w::date > now()::date, id FROM word ORDER BY id",
     "SELECT count(*), min(id) FROM event WHERE day IN (SELECT w::date FROM word)",
-    # The same words in arrays, ranges and JSON.
+    # The same words in arrays and JSON.
     "SELECT id, ('{\"' || w || '\",today}')::date[]::text FROM word ORDER BY id",
-    "SELECT id, ('[,\"' || w || '\"]')::daterange::text FROM word ORDER BY id",
     "SELECT id, r.a::text, r.b::text FROM word, jsonb_to_record(jsonb_build_object('a', w, 'b', jsonb_build_array(w))) AS r(a date, b date[]) ORDER BY id",
     "SELECT word.id, r.day::text FROM word, jsonb_populate_record(NULL::dated, jsonb_build_object('day', w) - CASE WHEN w ~ 'infinity' THEN 'day' ELSE '' END) r ORDER BY word.id",
     # Times that are made of texts of the clock, the earlier of two, and numbers that are rounded.

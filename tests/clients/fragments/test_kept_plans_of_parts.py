@@ -202,7 +202,7 @@ def test_other_definitions_leave_the_parts_of_a_kept_plan(writer, plain, connect
     asked = Prepared(reader, TOTALS, "protocol", "force_generic_plan")
     asked.rows(0)
     for turn in range(3):
-        writer.execute(f"CREATE TABLE other{turn} (a int); CREATE FUNCTION other{turn}() RETURNS int LANGUAGE sql AS 'SELECT 1'; UPDATE f1 SET v = v + 1 WHERE n = 12")
+        writer.execute(f"CREATE TABLE other{turn} (a int PRIMARY KEY); CREATE VIEW view{turn} AS TABLE other{turn}; UPDATE f1 SET v = v + 1 WHERE n = 12")
         with Parts(writer) as parts:
             assert same(asked.rows(0), expected(plain, TOTALS, 0))
         assert parts.runs == 1
