@@ -30,7 +30,7 @@ pub use row_types::{has_virtual_columns, is_virtual_column, tuple_attribute, vir
 pub use settings_table::setting_of_server;
 pub use shared_memory::{backend_number, create_area, most_backends, next_full_transaction_id, number_of_backend};
 pub use snapshots::snapshots_grow_old;
-pub use sorting::order_clause;
+pub use sorting::{compares, order_clause};
 pub use statistics::counted_relation;
 pub use waiting::{TIMEOUTS_OF_STATEMENTS, holds_lock, wait_event_of_fill};
 pub use wal::{RelationFile, file_of_block};

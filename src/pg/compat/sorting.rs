@@ -1,4 +1,4 @@
-//! Clauses of ORDER BY: since 18 they tell whether they sort downwards.
+//! What sorts: clauses of ORDER BY, which tell since 18 whether they sort downwards, and operators of B-trees.
 
 use pgrx::pg_sys::{self, Oid};
 
@@ -20,4 +20,15 @@ pub fn order_clause(reference: u32, equal: Oid, operator: Oid, downwards: bool) 
         }
     }
     clause
+}
+
+/// Returns true if an operator compares like one of a B-tree: `<`, `<=`, `=`, `>=`, `>`, or `<>` beside such an `=`.
+pub fn compares(operator: Oid) -> bool {
+    // SAFETY: reads the catalogs about an operator.
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        return !kept!(pg_sys::get_op_btree_interpretation(operator)).is_null();
+        #[cfg(feature = "pg18")]
+        return !kept!(pg_sys::get_op_index_interpretation(operator)).is_null();
+    }
 }

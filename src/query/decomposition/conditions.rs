@@ -5,6 +5,7 @@ use pgrx::pg_sys::{self, NodeTag, Var};
 use super::constants::{Values, comparable, operand_of};
 use super::filters::filters;
 use super::site::origin;
+use crate::pg::compat;
 use crate::pg::tree::{Tree, child, children};
 use crate::pg::tree_making::{copy, list_of, replaced};
 use crate::query::partitions::Bound;
@@ -98,10 +99,7 @@ fn bound_of(
             (None, Some(column)) => (column, sides.1, kept!(pg_sys::get_commutator(comparison.opno)), sides.0),
             _ => return None,
         };
-        if operator == pg_sys::InvalidOid {
-            return None;
-        }
-        if kept!(pg_sys::get_op_btree_interpretation(operator)).is_null() {
+        if operator == pg_sys::InvalidOid || !compat::compares(operator) {
             return None;
         }
         let value = operand_of(other, values)?;
