@@ -34,7 +34,7 @@ CREATE FUNCTION @extschema@.policy(relation pg_catalog.regclass) RETURNS pg_cata
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_policy';
 -- Says how results over a relation may be cached: `default`, `never`, or `trusted` (although the server cannot see its changes). For the relation's owner.
 CREATE FUNCTION @extschema@.set_policy(relation pg_catalog.regclass, policy pg_catalog.text) RETURNS pg_catalog.void
-    STRICT VOLATILE PARALLEL UNSAFE
+    STRICT VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     LANGUAGE plpgsql AS $set_policy$
 BEGIN
     -- Raises if the library is not loaded.

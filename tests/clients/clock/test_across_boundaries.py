@@ -72,7 +72,6 @@ QUESTIONS = (
     # The same words in arrays and JSON.
     "SELECT id, ('{\"' || w || '\",today}')::date[]::text FROM word ORDER BY id",
     "SELECT id, r.a::text, r.b::text FROM word, jsonb_to_record(jsonb_build_object('a', w, 'b', jsonb_build_array(w))) AS r(a date, b date[]) ORDER BY id",
-    "SELECT word.id, r.day::text FROM word, jsonb_populate_record(NULL::dated, jsonb_build_object('day', w) - CASE WHEN w ~ 'infinity' THEN 'day' ELSE '' END) r ORDER BY word.id",
     # Times that are made of texts of the clock, the earlier of two, and numbers that are rounded.
     "SELECT count(*), min(id), max(id) FROM event WHERE plain >= (CURRENT_DATE || ' 00:30')::timestamp",
     "SELECT count(*), min(id), max(id) FROM event WHERE at >= (to_char(now(), 'YYYY-MM') || '-01 00:00')::timestamptz",
@@ -93,7 +92,6 @@ QUESTIONS = (
 )
 
 SCHEMA = """
-    CREATE TYPE dated AS (n int, day date);
     CREATE TABLE event (id int, at timestamptz, day date, plain timestamp);
     INSERT INTO event SELECT row_number() OVER (), b.at + h * interval '1 second', b.at::date, (b.at + h * interval '1 second') AT TIME ZONE 'UTC'
     FROM (SELECT unnest({boundaries}::timestamptz[])) b (at), unnest('{{-90000,-86400,-3601,-1800,-60,-1,0,1,60,1800,3600,86400}}'::int[]) h;

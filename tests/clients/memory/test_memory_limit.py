@@ -69,6 +69,8 @@ def attempt(server, run, more):
     """The answer of a fresh backend that can get `more` bytes; the error code if it fails."""
     with server.connect() as session:
         pid = session.info.backend_pid
+        # The library of the language of set_policy(): without memory for it the server finds no file.
+        session.execute("LOAD 'plpgsql'")
         if more is not None:
             server.limit(pid, more)
         try:

@@ -129,9 +129,8 @@ def test_describe_of_a_statement_that_will_be_a_hit(table, wire):
 def test_comments_and_letter_case_are_not_part_of_the_question(table):
     assert table.rows("SELECT a FROM t WHERE b = 'row 1'") == [(1,)]
     for same in ("select  A from T /* x */ where b = 'row 1' -- y", "Select/**/a From t\nWhere b='row 1'"):
-        expected = "HIT" if "b = " in same else "MISS"
         assert table.rows(same) == [(1,)]
-        assert table.status() == expected
+        assert table.status() == "HIT"
     assert table.rows("SELECT a FROM t WHERE b = 'ROW 1'") == []
     assert table.status() == "MISS"
 
