@@ -71,7 +71,7 @@ pub fn may_wait(form: FormId) -> bool {
     waited < 2
 }
 
-/// Is a table with so many leaves worth being taken apart?
+/// Returns true if a table with so many leaves is worth being taken apart.
 pub fn has_enough(leaves: usize) -> bool {
     leaves >= if settings::debug_force_fragments() { 1 } else { 2 }
 }

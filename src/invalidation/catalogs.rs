@@ -125,17 +125,17 @@ fn kind_of(relation: u32) -> Option<Kind> {
     KINDS.get(relation as usize).copied()
 }
 
-/// Does a change of this relation change a definition?
+/// Returns true if a change of this relation changes a definition.
 pub fn is_meaningful_catalog(relation: u32) -> bool {
     kind_of(relation).is_some_and(|kind| kind != Kind::Harmless)
 }
 
-/// May every result of the database rest on the rows of this relation?
+/// Returns true if every result of the database may rest on the rows of this relation.
 pub fn concerns_database(relation: u32) -> bool {
     kind_of(relation) == Some(Kind::Other)
 }
 
-/// May every result of the server rest on the rows of this relation?
+/// Returns true if every result of the server may rest on the rows of this relation.
 pub fn concerns_server(relation: u32) -> bool {
     kind_of(relation) == Some(Kind::Shared)
 }

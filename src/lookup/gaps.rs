@@ -52,10 +52,9 @@ pub fn not_sought(clock: &Clock<'_>, cost: f64) -> Option<(Oid, i16)> {
     clock::not_sought(clock, Allowed { cost, opens: &opens })
 }
 
-/// Returns true if planning a search of a table, with these conditions on relation 1, waits for nobody, nor takes too
-/// long. It opens the
-/// tables that may have such rows, and all of their indexes: more than a statement that excludes some of these, or than
-/// a kept plan that does not scan an index.
+/// Returns true if planning a search of a table, with these conditions on relation 1, waits for nobody and is quick.
+/// It opens the tables that may have such rows, and all of their indexes: more than a statement that excludes some of
+/// these, or than a kept plan that does not scan an index.
 fn opens_at_once(clock: &Clock<'_>, table: Oid, conditions: *mut pg_sys::List) -> bool {
     let params = clock.params.map_or(std::ptr::null_mut(), Tree::as_ptr);
     // SAFETY: the locks go with the transaction. A table that is locked, and conditions on its columns that cannot fail.

@@ -123,8 +123,8 @@ impl Sought {
     }
 }
 
-/// Is it likely that the answer will not do when the plan starts? The query is planned then, beside locks that planning would not have taken yet. In
-/// REPEATABLE READ the snapshot may be older than the answer, and SERIALIZABLE gets none; named portals may be read later.
+/// Returns true if the answer is likely not to do when the plan starts; then the query is planned late. In REPEATABLE
+/// READ the snapshot may be older than the answer, SERIALIZABLE gets none, and named portals may be read later.
 fn often_gives_way(call: &Call<'_>) -> bool {
     // SAFETY: a plain global of the backend.
     let has_old_snapshot = unsafe { pg_sys::XactIsoLevel } >= pg_sys::XACT_REPEATABLE_READ as i32;

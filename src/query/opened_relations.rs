@@ -25,8 +25,6 @@ pub struct Opened {
     pub is_parallel: bool,
     /// The plan has nodes of a kind that is not known here, which may open anything.
     pub has_unknown_nodes: bool,
-    /// Some nodes run code of other libraries, which may do anything when the plan starts.
-    pub has_foreign_nodes: bool,
 }
 
 struct Collector<'t> {
@@ -92,10 +90,7 @@ impl<'t> Collector<'t> {
             BitmapHeapScan(scan) => self.scan(scan.scan.scanrelid),
             TidScan(scan) => self.scan(scan.scan.scanrelid),
             TidRangeScan(scan) => self.scan(scan.scan.scanrelid),
-            ForeignScan(scan) => {
-                self.found.has_foreign_nodes = true;
-                self.scan(scan.scan.scanrelid);
-            },
+            ForeignScan(scan) => self.scan(scan.scan.scanrelid),
             IndexScan(scan) => {
                 self.scan(scan.scan.scanrelid);
                 self.index(scan.indexid);
@@ -119,7 +114,6 @@ impl<'t> Collector<'t> {
             CustomScan(scan) => if is_scan_of_parts(scan) {
                 self.tables_of_parts();
             } else {
-                self.found.has_foreign_nodes = true;
                 self.scan(scan.scan.scanrelid);
                 self.walk_all(child!(scan.custom_plans));
             },

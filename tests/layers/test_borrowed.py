@@ -24,7 +24,6 @@ HEADERS = """#include "postgres.h"
 #include "libpq/libpq.h"
 #include "libpq/libpq-be.h"
 #include "storage/lwlock.h"
-#include "utils/partcache.h"
 #include "utils/pgstat_internal.h"
 #include "utils/timeout.h"
 """
@@ -41,10 +40,6 @@ _Static_assert(sizeof(PQcommMethods) == 48, "");
 _Static_assert(offsetof(PgStat_SubXactStatus, nest_level) == 0, "");
 _Static_assert(offsetof(PgStat_SubXactStatus, prev) == 8, "");
 _Static_assert(offsetof(PgStat_SubXactStatus, first) == 40, "");
-_Static_assert(offsetof(struct PartitionKeyData, partnatts) == (PG_VERSION_NUM < 160000 ? 2 : 4), "");
-_Static_assert(offsetof(struct PartitionKeyData, partattrs) == 8, "");
-_Static_assert(offsetof(struct PartitionKeyData, partsupfunc) == 40, "");
-_Static_assert(offsetof(struct PartitionKeyData, parttypmod) == 64, "");
 _Static_assert(STATEMENT_TIMEOUT == 3, "");
 #if PG_VERSION_NUM >= 170000
 _Static_assert(TRANSACTION_TIMEOUT == 8, "");

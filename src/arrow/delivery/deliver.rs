@@ -104,13 +104,13 @@ impl Delivery {
         self.wanted.iter().map(describe).collect()
     }
 
-    /// Do stored batches go out byte for byte?
+    /// Returns true if stored batches go out byte for byte.
     pub fn is_verbatim(&self) -> bool {
         let in_order = self.wanted.iter().enumerate().all(|(position, wanted)| wanted.index == position);
         in_order && self.wanted.len() == self.stored.len() && self.converts_nothing()
     }
 
-    /// Are all columns delivered as they are stored?
+    /// Returns true if all columns are delivered as they are stored.
     pub fn converts_nothing(&self) -> bool {
         self.wanted.iter().all(|wanted| wanted.delivered.is_stored())
     }

@@ -129,7 +129,7 @@ impl DeliveryType {
         }
     }
 
-    /// Do the stored bytes go out as they are?
+    /// Returns true if the stored bytes go out as they are.
     pub fn is_stored(&self) -> bool {
         matches!(self, Self::Stored(_))
     }

@@ -41,7 +41,7 @@ pub struct StoredColumn<'a> {
     pub column: Column,
     /// Reads it as its only column.
     reader: Reader<'a>,
-    /// Does the chunk have timestamps that Arrow would misread?
+    /// Returns true if the chunk has timestamps that Arrow would misread.
     pub has_unrepresentable: bool,
     /// Keeps the chunk in its place for arrays that lie on it.
     owner: Arc<dyn Allocation>,

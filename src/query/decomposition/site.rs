@@ -38,7 +38,7 @@ pub(super) fn candidate(query: Tree<'_, pg_sys::Query>) -> Option<Tree<'_, pg_sy
     sub_queries.chain(commons).find_map(candidate)
 }
 
-/// Does FROM name a table with partitions, perhaps in a sub-query that does nothing but select?
+/// Returns true if FROM names a table with partitions, perhaps in a sub-query that does nothing but select.
 fn names_table(query: Tree<'_, pg_sys::Query>) -> bool {
     children!(query.rtable as RangeTblEntry).any(|entry| is_table(&entry) || selection(entry).is_some_and(names_table))
 }
@@ -67,7 +67,7 @@ pub(super) fn selection(entry: Tree<'_, pg_sys::RangeTblEntry>) -> Option<Tree<'
     is_plain.then_some(query)
 }
 
-/// Is this a table with partitions, all of whose rows are read?
+/// Returns true if this is a table with partitions, all of whose rows are read.
 fn is_table(entry: &pg_sys::RangeTblEntry) -> bool {
     entry.rtekind == RTEKind::RTE_RELATION && entry.inh && entry.relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE
 }
@@ -88,7 +88,7 @@ impl<'t> Site<'t> {
         Ok(Self { query, relation, dimensions: relations.dimensions })
     }
 
-    /// Is there one row whatever the table holds?
+    /// Returns true if there is one row whatever the table holds.
     pub fn is_grand(&self) -> bool {
         self.query.groupClause.is_null()
     }
@@ -162,7 +162,7 @@ impl Relations {
         }
     }
 
-    /// Adds what an item of FROM reads. Is it, or does it hold, the table?
+    /// Adds what an item of FROM reads. Returns true if it is the table, or holds it.
     fn is_table(&mut self, entry: Tree<'_, pg_sys::RangeTblEntry>) -> Result<bool, Obstacle> {
         if let Some(query) = selection(entry) {
             return self.are_joined(query);
