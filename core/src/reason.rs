@@ -66,7 +66,7 @@ reasons! {
     UpdatableCursor, "updatable_cursor", "The cursor is a plain scan, whose current row another statement may update (WHERE CURRENT OF).";
     SettingsInCursor, "settings_in_cursor", "The answer depends on settings or definitions that have changed, or may change, before the first row of the portal is read.";
     SettingsChanged, "settings_changed", "Settings changed between the start of the query and the reading of its rows.";
-    TooComplex, "too_complex", "The query nests too deeply, or refers to too much, to be judged.";
+    TooComplex, "too_complex", "The query cannot be judged: it nests too deeply, refers to too much, or another library scans a table of it.";
     Serializable, "serializable", "The transaction is SERIALIZABLE, which must see every read happen.";
     Recovery, "recovery", "The server is in recovery, and replay does not tell of every change to what the query reads.";
     ForbiddenRelations, "forbidden_relations", "The session has forbidden itself to read relations of some kind (restrict_nonsystem_relation_kind).";

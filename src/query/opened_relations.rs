@@ -23,7 +23,7 @@ pub struct Opened {
     pub scanned_tables: Vec<pg_sys::Oid>,
     /// Other processes run parts of it.
     pub is_parallel: bool,
-    /// The plan has nodes of a kind that is not known here, which may open anything.
+    /// The plan has nodes of a kind that is not known here, or of another library, which may read anything.
     pub has_unknown_nodes: bool,
 }
 
@@ -114,6 +114,8 @@ impl<'t> Collector<'t> {
             CustomScan(scan) => if is_scan_of_parts(scan) {
                 self.tables_of_parts();
             } else {
+                // Without a plan below it, it may read what is in no relation.
+                self.found.has_unknown_nodes |= scan.custom_plans.is_null();
                 self.scan(scan.scan.scanrelid);
                 self.walk_all(child!(scan.custom_plans));
             },
