@@ -21,7 +21,7 @@ def both(server, world):  # noqa: F811
         client.close()
 
 
-def agree(both, script, told=lambda messages: messages, may_leave_out=False):
+def played_alike(both, script, told=lambda messages: messages, may_leave_out=False):
     """Plays a script to both, and compares what `told` tells of the messages. Returns the status of its last statement. `may_leave_out`: another plan need not
     compute the columns of rows that are not read, and so need not raise their errors."""
     on, off = both
@@ -41,7 +41,7 @@ def shape(messages):
 def counted(both, script):
     """The same. Returns how many hits it had, too."""
     before = hits(both[1])
-    status = agree(both, script)
+    status = played_alike(both, script)
     return hits(both[1]) - before, status
 
 
@@ -105,7 +105,7 @@ def test_bound_statements(server, both, world, query, result_format):  # noqa: F
     world.execute("UPDATE p SET at = at - interval '1 hour'")
     assert counted(both, script) == (0, "STALE")
     server.set("2026-03-11 00:00:00.1")
-    agree(both, script)
+    played_alike(both, script)
     assert counted(both, script) == (1, "HIT")
 
 
@@ -113,8 +113,8 @@ def test_bound_statements(server, both, world, query, result_format):  # noqa: F
 def test_refused(both, query):
     for _ in range(2):
         assert counted(both, bound(query)) == (0, "BYPASS")
-        agree(both, in_parts(query, [2, 0]))
-        agree(both, simple("BEGIN", f"DECLARE c CURSOR FOR {query}", "FETCH 2 FROM c", "FETCH ALL FROM c", "COMMIT"))
+        played_alike(both, in_parts(query, [2, 0]))
+        played_alike(both, simple("BEGIN", f"DECLARE c CURSOR FOR {query}", "FETCH 2 FROM c", "FETCH ALL FROM c", "COMMIT"))
 
 
 WITH_VALUES = [
@@ -161,11 +161,11 @@ def test_prepared_in_sql(server, both):
             # By then the server has gone over to a plan for all values.
             if number > 3:
                 assert found == (1, "HIT"), (number, text)
-        agree(both, simple("EXECUTE a(18)"))
+        played_alike(both, simple("EXECUTE a(18)"))
         for options in ("COSTS OFF", "COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF"):
             shown = data_rows(both[0].query(f"EXPLAIN ({options}) EXECUTE b"))
             assert [b"Result" in shown[0][0], b"Custom Scan (ArrowCache)" in shown[1][0]] == [True, True], shown
-        agree(both, simple("CREATE TEMP TABLE kept AS EXECUTE a(3)", "SELECT kept::text FROM kept", "DROP TABLE kept"))
+        played_alike(both, simple("CREATE TEMP TABLE kept AS EXECUTE a(3)", "SELECT kept::text FROM kept", "DROP TABLE kept"))
 
 
 @pytest.mark.parametrize("portal", ["", "C_1"])
@@ -174,21 +174,21 @@ def test_prepared_in_sql(server, both):
 def test_read_in_parts(server, both, world, query, sizes, portal):  # noqa: F811
     server.set("2026-03-10 11:00:00.25")
     script = in_parts(query, sizes, portal=portal)
-    agree(both, script)
-    agree(both, bound(query))
+    played_alike(both, script)
+    played_alike(both, bound(query))
     server.set("2026-03-10 11:00:03.5")
-    agree(both, script)
+    played_alike(both, script)
     world.execute("UPDATE w SET at = 'infinity' WHERE id = 12; UPDATE p SET at = 'infinity' WHERE at = (SELECT max(at) FROM p)")
     for _ in range(3):
-        agree(both, script, may_leave_out=True)
-        agree(both, bound(query), may_leave_out="LIMIT" in query or "DISTINCT ON" in query)
+        played_alike(both, script, may_leave_out=True)
+        played_alike(both, bound(query), may_leave_out="LIMIT" in query or "DISTINCT ON" in query)
 
 
 @pytest.mark.parametrize("query", ["SELECT now() AS time, id, v FROM w ORDER BY id", "SELECT now() AS time, name, count(*) FROM w GROUP BY name",
                                    "SELECT id, CASE WHEN expires < now() THEN 'expired' ELSE name END FROM w"])
 def test_columns_that_cannot_fail_are_served_in_parts(server, both, query):
     script = in_parts(query, [3, 3, 0])
-    agree(both, script)
+    played_alike(both, script)
     # What was read in parts is stored.
     assert counted(both, script)[0] == 1
     if "ORDER" in query or "GROUP" in query:
@@ -212,7 +212,7 @@ def test_one_row_of_a_lookup_is_stored_and_served(server, both):
     """As asyncpg's fetchval() and fetchrow() read."""
     for query in ("SELECT now() - max(at), count(*) FROM w", "SELECT now(), sum(v) FROM w WHERE id < 3"):
         for _ in range(2):
-            agree(both, bound(query, max_rows=1))
+            played_alike(both, bound(query, max_rows=1))
         assert counted(both, bound(query, max_rows=1)) == (1, "HIT")
 
 
@@ -233,15 +233,15 @@ def test_changes_between(server, both, query, number, setting):
     told = shape if number > 0 and ("timezone" in setting or "datestyle" in setting) else list
     for sizes in ([0, 0], [3, 3, 0], [20, 1]):
         for _ in range(3):
-            agree(both, in_parts(query, sizes, portal="C_1", between=(number, setting)), told)
-            agree(both, bound(query))
+            played_alike(both, in_parts(query, sizes, portal="C_1", between=(number, setting)), told)
+            played_alike(both, bound(query))
 
 
 def test_another_session_changes_something_between(server, both, world):  # noqa: F811
     query = "SELECT now() AS time, id, v FROM w ORDER BY id"
     changes = ["UPDATE w SET v = v + 1", "ALTER TABLE p ADD IF NOT EXISTS z int", "CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
                "DELETE FROM w WHERE id = 1"]
-    agree(both, bound(query)), agree(both, bound(query))
+    played_alike(both, bound(query)), played_alike(both, bound(query))
     for change in changes:
         for sizes in ([0], [3, 0]):
             found = []
@@ -255,7 +255,7 @@ def test_another_session_changes_something_between(server, both, world):  # noqa
                 client.sync()
                 client.query("COMMIT")
             assert found[0] == found[1], change
-            agree(both, bound(query))
+            played_alike(both, bound(query))
 
 
 CURSORS = ["DECLARE c CURSOR FOR {}", "DECLARE c SCROLL CURSOR FOR {}", "DECLARE c NO SCROLL CURSOR FOR {}", "DECLARE c CURSOR WITH HOLD FOR {}",
@@ -275,9 +275,9 @@ def test_cursors(server, both, declare, query):
         for moves in MOVES:
             # A statement that fails ends the transaction, so each move back may be the last.
             told = shape if "SET timezone = 'Asia/Tokyo'" in moves else list
-            agree(both, simple("BEGIN", declare.format(query), *moves, "COMMIT"), told)
-            agree(both, simple("BEGIN", declare.format(query), moves[0], "COMMIT", *moves[1:], "CLOSE ALL"), told)
-        agree(both, simple(declare.format(query), "FETCH ALL FROM c", "CLOSE ALL"))
+            played_alike(both, simple("BEGIN", declare.format(query), *moves, "COMMIT"), told)
+            played_alike(both, simple("BEGIN", declare.format(query), moves[0], "COMMIT", *moves[1:], "CLOSE ALL"), told)
+        played_alike(both, simple(declare.format(query), "FETCH ALL FROM c", "CLOSE ALL"))
 
 
 @pytest.mark.parametrize("declare", CURSORS)
@@ -296,7 +296,7 @@ def test_where_current_of(both):
     statements = ["BEGIN", "DECLARE c CURSOR FOR SELECT now(), id, v FROM w", "FETCH 2 FROM c", "UPDATE w SET v = 100 WHERE CURRENT OF c",
                   "SELECT id, v FROM w ORDER BY id", "FETCH ALL FROM c", "ROLLBACK"]
     for _ in range(3):
-        agree(both, simple(*statements))
+        played_alike(both, simple(*statements))
 
 
 def test_dropped_aggregates_and_columns(both):
@@ -306,7 +306,7 @@ def test_dropped_aggregates_and_columns(both):
         for client in both:
             client.query(f"SET plan_cache_mode = {mode}")
         for number in (1, 2, 1):
-            agree(both, bound(query, [number], [INT4]))
+            played_alike(both, bound(query, [number], [INT4]))
     for query in ("SELECT CASE WHEN $1 = 1 THEN now() ELSE now() + (1 / 0) * interval '1 day' END, id FROM w",
                   "SELECT now(), id FROM w WHERE $1 = 1 OR 1 / $2 > 0", "SELECT now(), 1 / $1, id FROM w"):
         count = 2 if "$2" in query else 1
@@ -315,7 +315,7 @@ def test_dropped_aggregates_and_columns(both):
                 client.query(f"SET plan_cache_mode = {mode}")
             for values in ([1, 0], [2, 0], [0, 0], [1, 1]):
                 for _ in range(2):
-                    agree(both, bound(query, values[:count], [INT4] * count))
+                    played_alike(both, bound(query, values[:count], [INT4] * count))
 
 
 def test_a_kept_plan_under_other_settings_and_roles(server, both, world):  # noqa: F811
@@ -331,13 +331,13 @@ def test_a_kept_plan_under_other_settings_and_roles(server, both, world):  # noq
         for _ in range(3):
             def script(client):
                 return client.bind(name="kept").describe().execute().sync()
-            agree(both, script)
-            agree(both, bound(query))
+            played_alike(both, script)
+            played_alike(both, bound(query))
 
 
 def test_own_writes(both):
     query = "SELECT now() AS time, count(*), sum(v) FROM w"
-    agree(both, bound(query)), agree(both, bound(query))
+    played_alike(both, bound(query)), played_alike(both, bound(query))
 
     def script(client):
         messages = client.query("BEGIN") + client.query("DELETE FROM w WHERE id > 5")
@@ -345,7 +345,7 @@ def test_own_writes(both):
         return messages + bound(query)(client)
 
     for _ in range(2):
-        agree(both, script)
+        played_alike(both, script)
 
 
 def test_pipelined_binds(server, both):
@@ -365,7 +365,7 @@ def test_pipelined_binds(server, both):
         return messages + client.query("COMMIT")
 
     for _ in range(3):
-        agree(both, script)
+        played_alike(both, script)
 
 
 def test_counts(both):
@@ -391,7 +391,7 @@ def test_counts(both):
 def test_binary_values(both):
     query = "SELECT now() AS time, id, now() - at FROM w WHERE id < 3 ORDER BY id"
     for _ in range(2):
-        agree(both, bound(query, result_format=1))
+        played_alike(both, bound(query, result_format=1))
     rows = data_rows(bound(query, result_format=1)(both[0]))
     assert [struct.unpack("!i", row[1])[0] for row in rows] == [1, 2]
 
@@ -412,6 +412,6 @@ def test_the_time_of_the_statement_moves_while_a_portal_is_read_in_parts(server,
         return messages + client.sync() + client.query("COMMIT")
 
     for _ in range(3):
-        agree(both, script)
+        played_alike(both, script)
         server.set("2026-03-10 11:00:59.5")
-        agree(both, bound(query))
+        played_alike(both, bound(query))

@@ -5,6 +5,7 @@ import psycopg
 import pytest
 from test_shown_clock import COMPUTED_BELOW, REFUSED, SERVED, SERVED_FROM_BELOW, world  # noqa: F401
 
+from support.agreement import agree_at_once
 from support.exports import WAYS, by_copy, by_fetch, by_messages, by_query, entries, read, rows_of
 
 AT_ONCE = {way: WAYS[way] for way in ("query", "copy")}
@@ -20,16 +21,11 @@ def stream(session, way, query, options=None):
         return (error.sqlstate, error.diag.message_primary), "ERROR"
 
 
-def agree(session, way, query, options=None, may_leave_out=False):
+def exported_alike(session, way, query, options=None, may_leave_out=False):
     """Compares an export with the same one without the cache. Returns the status of the former. `may_leave_out`: another plan need not compute the columns of
     rows that are not read, and so need not raise their errors."""
-    session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-    ours, status = stream(session, way, query, options)
-    session.execute("SET LOCAL pg_arrow_cache.enabled = off")
-    plain, _ = stream(session, way, query, options)
-    session.execute("COMMIT")
-    assert ours == plain or (may_leave_out and isinstance(plain, tuple)), (query, ours, plain)
-    return status
+    return agree_at_once(session, lambda session: stream(session, way, query, options),
+                         excused=lambda plain: may_leave_out and isinstance(plain, tuple))
 
 
 @pytest.mark.parametrize("way", AT_ONCE)
@@ -37,15 +33,15 @@ def agree(session, way, query, options=None, may_leave_out=False):
 def test_the_clock_is_applied_to_a_stored_answer(server, at, world, way, query):  # noqa: F811
     reader, way = at(), AT_ONCE[way]
     server.set("2026-03-10 11:00:00.25")
-    assert agree(reader, way, query) == "MISS"
+    assert exported_alike(reader, way, query) == "MISS"
     server.set("2026-03-10 11:00:03.5")
-    assert agree(reader, way, query) == "HIT"
+    assert exported_alike(reader, way, query) == "HIT"
     world.execute("UPDATE w SET v = v + 1, at = at - interval '1 hour'")
     world.execute("UPDATE p SET at = at - interval '1 hour'")
-    assert agree(reader, way, query) == "STALE"
+    assert exported_alike(reader, way, query) == "STALE"
     server.set("2026-03-11 00:00:00.1")
-    agree(reader, way, query)
-    assert agree(reader, way, query) == "HIT"
+    exported_alike(reader, way, query)
+    assert exported_alike(reader, way, query) == "HIT"
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -59,7 +55,7 @@ def test_what_is_refused_is_executed_as_ever(at, world, way, query):  # noqa: F8
             assert reader.status() == "BYPASS"
         return
     for _ in range(2):
-        assert agree(reader, WAYS[way], query) in ("BYPASS", "ERROR")
+        assert exported_alike(reader, WAYS[way], query) in ("BYPASS", "ERROR")
 
 
 @pytest.mark.parametrize("way", IN_PARTS)
@@ -78,7 +74,7 @@ def test_batches_are_served(server, at, world, way, query):  # noqa: F811
     found = []
     for second in range(3):
         server.set(f"2026-03-10 11:00:0{second}.5")
-        found.append(agree(reader, way, query, {"batch_rows": 3}))
+        found.append(exported_alike(reader, way, query, {"batch_rows": 3}))
     assert found == ["MISS", "HIT", "HIT"]
 
 
@@ -91,10 +87,10 @@ def test_a_limit_of_rows(server, at, world, way):  # noqa: F811
     for limit in (0, 1, 6, 7, 20, 30):
         for query in (shown, failing, "SELECT now(), 10 / (id - 9) FROM w ORDER BY id", "SELECT id, now()::text FROM w ORDER BY id"):
             for _ in range(2):
-                agree(reader, way, query, {"limit": limit}, may_leave_out=True)
-    agree(reader, way, shown)
-    assert agree(reader, way, shown, {"limit": 5}) == "HIT"
-    assert agree(reader, way, failing, {"limit": 30}) == "ERROR"
+                exported_alike(reader, way, query, {"limit": limit}, may_leave_out=True)
+    exported_alike(reader, way, shown)
+    assert exported_alike(reader, way, shown, {"limit": 5}) == "HIT"
+    assert exported_alike(reader, way, failing, {"limit": 30}) == "ERROR"
 
 
 def test_values(server, at, world):  # noqa: F811
@@ -117,11 +113,11 @@ def test_values(server, at, world):  # noqa: F811
             for values in sets:
                 # What the projection alone names asks for no other rows.
                 is_asked = number > 0 or ("CASE" in query and values != sets[0])
-                assert agree(reader, way(values), query) == ("HIT" if is_asked else "MISS"), (query, values)
+                assert exported_alike(reader, way(values), query) == ("HIT" if is_asked else "MISS"), (query, values)
     for number in range(2):
         # The planner leaves the division out, or computes it.
         for value in (1, 2):
-            agree(reader, way([value]), "SELECT CASE WHEN $1::int = 1 THEN now() ELSE now() + (1 / ($1::int - 2)) * interval '1 day' END, id FROM w ORDER BY id")
+            exported_alike(reader, way([value]), "SELECT CASE WHEN $1::int = 1 THEN now() ELSE now() + (1 / ($1::int - 2)) * interval '1 day' END, id FROM w ORDER BY id")
 
 
 def test_columns_of_several_batches(server, at, world):  # noqa: F811
@@ -129,10 +125,10 @@ def test_columns_of_several_batches(server, at, world):  # noqa: F811
     reader = at()
     query = "SELECT now() AS time, id, now() - at AS age, name FROM w ORDER BY id"
     # COPY and query() ask for the same answer.
-    assert [agree(reader, way, query) for way in (by_query, by_query, by_copy)] == ["MISS", "HIT", "HIT"]
+    assert [exported_alike(reader, way, query) for way in (by_query, by_query, by_copy)] == ["MISS", "HIT", "HIT"]
     assert read(by_copy(reader, query)).num_rows == 20000
     for options in ({"batch_rows": 999}, {"columns": ["id", "time"]}, {"compression": "lz4"}):
-        assert agree(reader, by_copy, query, options) == "HIT"
+        assert exported_alike(reader, by_copy, query, options) == "HIT"
 
 
 def test_own_writes_are_seen(at, world):  # noqa: F811
@@ -177,8 +173,8 @@ def test_errors_come_as_without_the_cache(at, world):  # noqa: F811
         world.execute(change)
         for way in AT_ONCE.values():
             for query in queries:
-                agree(reader, way, query)
-                agree(reader, way, query)
+                exported_alike(reader, way, query)
+                exported_alike(reader, way, query)
 
 
 def test_inside_of_functions_and_blocks(at, world):  # noqa: F811
@@ -200,7 +196,7 @@ def test_inside_of_functions_and_blocks(at, world):  # noqa: F811
     for _ in range(3):
         assert "infinite" in reader.rows("SELECT caught('SELECT id, now() - at FROM w ORDER BY id')")[0][0]
         assert reader.rows("SELECT caught(%s)", [query]) == [("done",)]
-    assert agree(reader, by_query, "SELECT id, now() - at FROM w ORDER BY id") in ("MISS", "HIT", "ERROR")
+    assert exported_alike(reader, by_query, "SELECT id, now() - at FROM w ORDER BY id") in ("MISS", "HIT", "ERROR")
     # Several in one statement, and one for each row of another.
     rows = reader.rows("SELECT g, arrow_cache.query('SELECT now(), ' || g || ' + id FROM w ORDER BY id') FROM generate_series(1, 3) g", binary=True)
     assert [rows_of(read(bytes(ipc)))[0][1] for _, ipc in rows] == [2, 3, 4]

@@ -3,9 +3,8 @@ treats it as any other."""
 
 import psycopg
 import pytest
-from test_shown_clock import agree, world  # noqa: F401
-from test_shown_clock_bound import INT4, both, bound, in_parts, shape  # noqa: F401
-from test_shown_clock_bound import agree as agree_both
+from test_shown_clock import shown_alike, world  # noqa: F401
+from test_shown_clock_bound import INT4, both, bound, in_parts, played_alike  # noqa: F401
 
 from support.wire import types
 
@@ -21,9 +20,9 @@ def test_hits_from_the_second_execution_on(server, at, world, mode):  # noqa: F8
     statuses = []
     for number in range(5):
         server.set(f"2026-03-10 11:00:0{number}.5")
-        statuses.append(agree(reader, "EXECUTE s(3)"))
+        statuses.append(shown_alike(reader, "EXECUTE s(3)"))
     assert statuses == ["MISS"] + ["HIT"] * 4
-    # `agree` executes it without the cache, too: each execution has made or reused one plan.
+    # `shown_alike` executes it without the cache, too: each execution has made or reused one plan.
     assert plans(reader, "s") == ((10, 0) if mode == "force_generic_plan" else (0, 10))
 
 
@@ -49,30 +48,30 @@ def test_a_kept_plan_follows_definitions(at, world, change, error):  # noqa: F81
         DROP ROLE IF EXISTS few; CREATE ROLE few LOGIN; GRANT SELECT ON w TO few""")
     reader = at("-c plan_cache_mode=force_generic_plan", user="few")
     reader.execute("PREPARE s AS SELECT id, shown(now() - at), called(extract(day FROM now())::int), name, v > 3 FROM w ORDER BY id")
-    agree(reader, "EXECUTE s")
-    assert agree(reader, "EXECUTE s") == "HIT"
+    shown_alike(reader, "EXECUTE s")
+    assert shown_alike(reader, "EXECUTE s") == "HIT"
     world.execute(change)
     if error:
         with pytest.raises(psycopg.Error, match=error):
             reader.execute("EXECUTE s")
     else:
-        agree(reader, "EXECUTE s"), agree(reader, "EXECUTE s")
-        assert agree(reader, "EXECUTE s") == "HIT"
+        shown_alike(reader, "EXECUTE s"), shown_alike(reader, "EXECUTE s")
+        assert shown_alike(reader, "EXECUTE s") == "HIT"
 
 
 def test_a_kept_plan_is_made_anew_after_a_change_of_definitions(at, world):  # noqa: F811
     """Also after one that the server does not make plans anew for: it is asked to."""
     reader = at("-c plan_cache_mode=force_generic_plan")
     reader.execute("PREPARE s AS SELECT id, now() - at AS age FROM w ORDER BY id")
-    agree(reader, "EXECUTE s")
-    assert agree(reader, "EXECUTE s") == "HIT"
+    shown_alike(reader, "EXECUTE s")
+    assert shown_alike(reader, "EXECUTE s") == "HIT"
     world.execute("CREATE FUNCTION a_change() RETURNS int LANGUAGE sql AS 'SELECT 1'; ALTER FUNCTION a_change() COST 7")
     statuses = []
     for _ in range(3):
         reader.execute("EXECUTE s")
         statuses.append((reader.status(), reader.reason()))
     assert statuses == [("BYPASS", "old_plan"), ("STALE", None), ("HIT", None)]
-    assert agree(reader, "EXECUTE s") == "HIT"
+    assert shown_alike(reader, "EXECUTE s") == "HIT"
 
 
 @pytest.mark.parametrize("is_stored", [False, True])
@@ -107,9 +106,9 @@ def test_the_current_row_of_a_portal_is_found(both):  # noqa: F811
         for _ in range(7):
             client.bind([b"2"], name="kept").execute().sync()
     assert both[0].status() == "HIT"
-    agree_both(both, script)
+    played_alike(both, script)
     both[0].query("SET pg_arrow_cache.enabled = off")
-    agree_both(both, script)
+    played_alike(both, script)
 
 
 @pytest.mark.parametrize("hazard", ["UNSAFE", "RESTRICTED", "SAFE"])
@@ -121,8 +120,8 @@ def test_parallel_plans(at, world, hazard):  # noqa: F811
     reader = at("-c parallel_setup_cost=0 -c parallel_tuple_cost=0 -c min_parallel_table_scan_size=0 -c max_parallel_workers_per_gather=2")
     query = "SELECT now(), called(extract(second FROM now())::int), flag, count(*) FROM w GROUP BY flag ORDER BY flag"
     assert ("Gather" in str(reader.rows(f"EXPLAIN {query}"))) == (hazard != "UNSAFE")
-    agree(reader, query)
-    assert agree(reader, query) == "HIT"
+    shown_alike(reader, query)
+    assert shown_alike(reader, query) == "HIT"
 
 
 def test_statements_of_functions_are_left_alone(at, world):  # noqa: F811
@@ -142,8 +141,8 @@ def test_settings_and_roles_between_bind_and_execute(both, world):  # noqa: F811
     for query in ("SELECT now()::text, to_char(at, 'DD HH24'), id FROM w ORDER BY id", "SELECT now(), id, current_user FROM w ORDER BY id"):
         for setting in ("SET LOCAL timezone = 'Asia/Tokyo'", "SET LOCAL ROLE few", "SET LOCAL search_path = pg_catalog"):
             for _ in range(3):
-                agree_both(both, in_parts(query, [3, 0], portal="c", between=(0, setting)))
-                agree_both(both, bound(query))
+                played_alike(both, in_parts(query, [3, 0], portal="c", between=(0, setting)))
+                played_alike(both, bound(query))
 
 
 @pytest.mark.parametrize("mode", ["force_generic_plan", "force_custom_plan"])
@@ -156,5 +155,5 @@ def test_values_that_the_projection_alone_names_ask_for_no_other_rows(server, bo
     statuses = []
     for values in (["2026-01-01 00:00:00+00", "3", "a"], ["2026-01-02 00:00:00+00", "3", "b"], [None, "3", "c"], ["2026-01-02 00:00:00+00", "4", "b"]):
         bound_values = [None if value is None else value.encode() for value in values]
-        statuses.append(agree_both(both, lambda client, v=bound_values: client.bind(v, name="kept").describe().execute().sync()))
+        statuses.append(played_alike(both, lambda client, v=bound_values: client.bind(v, name="kept").describe().execute().sync()))
     assert statuses == ["MISS", "HIT", "HIT", "MISS"]

@@ -4,6 +4,7 @@ way to read; they serve whole reads only, and go before answers do when memory i
 import time
 
 import pytest
+from support.asking import until_client_is_slow
 from support.fidelity import BINARY, FORMATS, TEXT, answer, check_same, executed, outcome
 from support.samples import VALUES, fill
 from support.told_rows import told_rows
@@ -244,11 +245,7 @@ def test_a_client_that_does_not_read_can_be_ended(session, wire):
         client = wire()
         pid = int(client.value("SELECT pg_backend_pid()"))
         client.add(b"Q", QUERY.encode() + b"\0").send()
-        waiting = "SELECT wait_event FROM pg_stat_activity WHERE pid = %s"
-        deadline = time.monotonic() + 60
-        while session.execute(waiting, [pid]).fetchone() != ("ClientWrite",):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until_client_is_slow(session, pid)
         session.execute(f"SELECT pg_{way}_backend(%s)", [pid])
         if way == "cancel":
             ended = client.until_ready()

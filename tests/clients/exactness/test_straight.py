@@ -2,9 +2,9 @@
 setting that shapes them, and in every way a portal can be read."""
 
 import random
-import time
 
 import pytest
+from support.asking import until_client_is_slow, until_gone
 from support.fidelity import FORMATS, answer, check_outcome, check_same, executed
 from support.told_rows import told_rows
 from support.wire import data_rows, error_fields, tags, types
@@ -259,12 +259,6 @@ def test_a_client_that_does_not_read_can_be_ended(session, wire):
     client = wire()
     pid = int(client.value("SELECT pg_backend_pid()"))
     client.add(b"Q", b"SELECT a, b FROM t ORDER BY a\0").send()
-    waiting = "SELECT wait_event FROM pg_stat_activity WHERE pid = %s"
-    deadline = time.monotonic() + 60
-    while session.execute(waiting, [pid]).fetchone() != ("ClientWrite",):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until_client_is_slow(session, pid)
     session.execute("SELECT pg_terminate_backend(%s)", [pid])
-    while session.execute(waiting, [pid]).fetchone() is not None:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until_gone(session, pid)

@@ -2,11 +2,11 @@
 export, and they hold for as long as the answer does."""
 
 import json
-import time
 
 import psycopg
 import pytest
 
+from support.asking import until_client_is_slow, wait_until
 from support.exports import WAYS, WITH_OPTIONS, by_copy, by_fetch, by_query, read, rows_of
 from support.samples import SETUP, VALUES, slug
 from support.told_rows import told_rows
@@ -268,17 +268,11 @@ def test_memory_is_given_back(session, wire):
         pid = int(client.value("SELECT pg_backend_pid()"))
         copy = "COPY (SELECT a.*, b.id AS other FROM t a, t b WHERE b.id <= 30 ORDER BY a.id, b.id) TO STDOUT (FORMAT arrow)"
         client.add(b"Q", copy.encode() + b"\0").send()
-        deadline = time.monotonic() + 60
-        while session.execute("SELECT wait_event FROM pg_stat_activity WHERE pid = %s", [pid]).fetchone() != ("ClientWrite",):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until_client_is_slow(session, pid)
         session.execute("SELECT pg_terminate_backend(%s)", [pid])
         client.close()
     session.execute("SELECT arrow_cache.flush()")
-    deadline = time.monotonic() + 30
-    while session.execute("SELECT bytes_used FROM arrow_cache.stats").fetchone()[0] >= used:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until("memory is given back", lambda: session.execute("SELECT bytes_used FROM arrow_cache.stats").fetchone()[0] < used)
     assert session.execute("SELECT count(*) FROM arrow_cache.check()").fetchone() == (0,)
 
 
@@ -362,10 +356,7 @@ def test_change_while_messages_are_made(session, other, wire, column, change):
     client = wire()
     pid = int(client.value("SELECT pg_backend_pid()"))
     client.add(b"Q", f"COPY ({query}) TO STDOUT (FORMAT arrow)\0".encode()).send()
-    deadline = time.monotonic() + 60
-    while other.execute("SELECT wait_event FROM pg_stat_activity WHERE pid = %s", [pid]).fetchone() != ("ClientWrite",):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until_client_is_slow(other, pid)
     assert rendition_bytes(other) > 0
     other.execute(change)
     stream = b"".join(message.body for message in client.until_ready() if message.type == "d")

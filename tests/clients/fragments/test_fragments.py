@@ -3,6 +3,7 @@
 import pytest
 
 from support import random_sessions
+from support.agreement import agree_on_result
 from support.fragment_world import COMBINED, OTHER_CONDITIONS, PLAIN, RAISING, SETUP, parts_of
 
 OPTIONS = "-c pg_arrow_cache.debug_force_fragments=on"
@@ -29,28 +30,6 @@ def explained(session, query):
     return parts_of(line for line, in session.rows(f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {query}"))
 
 
-def agree(reader, query):
-    """The answer of a query, which is that of the server, under the same snapshot."""
-    reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-    try:
-        answer = told(reader, query)
-        reader.execute("SET LOCAL pg_arrow_cache.enabled = off")
-        plain = told(reader, query)
-    finally:
-        reader.execute("ROLLBACK")
-    assert answer == plain
-    return answer
-
-
-def told(session, query):
-    """Types and rows, or the error instead."""
-    session.execute("SAVEPOINT s")
-    result = session.pgconn.exec_(query.encode())
-    answer = random_sessions.comparable(random_sessions.shown(result), query)
-    session.execute("ROLLBACK TO s" if answer[0] else "RELEASE s")
-    return answer
-
-
 # One leaf of each table.
 CHANGE = ("UPDATE f2 SET qty = qty + 1; UPDATE h1 SET v = v + 1; UPDATE l2 SET v = v + 1; UPDATE child SET b = b || '!'; UPDATE fenced_1 SET v = v + 1;"
           "UPDATE dated_6 SET v = v + 1")
@@ -61,9 +40,9 @@ def test_is_computed_from_parts(writer, reader, query):
     query = query.format(27)
     first = explained(reader, query)
     assert first is not None and first[0] == 0
-    agree(reader, query)
+    agree_on_result(reader, query)
     writer.execute(CHANGE)
-    agree(reader, query)
+    agree_on_result(reader, query)
     writer.execute(CHANGE)
     stored, computed = explained(reader, query)
     assert stored + computed == first[1]
@@ -74,16 +53,16 @@ def test_is_computed_from_parts(writer, reader, query):
 def test_other_conditions(writer, reader, query):
     query = query.format(3)
     assert explained(reader, query)[0] == 0
-    agree(reader, query)
+    agree_on_result(reader, query)
     writer.execute(CHANGE)
-    agree(reader, query)
+    agree_on_result(reader, query)
 
 
 @pytest.mark.parametrize("query", PLAIN, ids=range(len(PLAIN)))
 def test_is_not(writer, reader, query):
     query = query.format(3)
     assert explained(reader, query) is None
-    agree(reader, query)
+    agree_on_result(reader, query)
 
 
 def test_states_of_aggregates(writer, reader):
@@ -107,13 +86,13 @@ def test_states_of_aggregates(writer, reader):
 def test_raises_the_same_error(writer, reader, query):
     query = query.format(29)
     before = runs(reader)
-    answer = agree(reader, query)
+    answer = agree_on_result(reader, query)
     assert answer[0] is not None
     assert runs(reader) == before + 1
     # Parts that were read to their end are stored, and the next run has the same error.
-    assert agree(reader, query) == answer
+    assert agree_on_result(reader, query) == answer
     writer.execute(CHANGE)
-    assert agree(reader, query)[:2] == answer[:2]
+    assert agree_on_result(reader, query)[:2] == answer[:2]
 
 
 def runs(session):
@@ -140,7 +119,7 @@ def test_own_writes(writer, reader, write):
         if not write.startswith(("TRUNCATE", "ALTER", "CREATE TABLE")):
             assert sorted(writer.rows(QUERY), key=str) == before
         reader.execute(end)
-        agree(reader, QUERY)
+        agree_on_result(reader, QUERY)
     assert sorted(writer.rows(QUERY), key=str) == sorted(writer.uncached(QUERY), key=str)
 
 
@@ -162,8 +141,8 @@ def test_scale_and_kind_of_numbers(session, connect):
         for two in NUMBERS:
             session.execute("TRUNCATE num1")
             session.execute("INSERT INTO num VALUES (1, %s, -3), (1, %s, NULL)", [two, one])
-            agree(reader, query)
-            agree(reader, query.replace("FROM num", "FROM num GROUP BY i > 0"))
+            agree_on_result(reader, query)
+            agree_on_result(reader, query.replace("FROM num", "FROM num GROUP BY i > 0"))
     assert runs(reader) - before == 2 * len(NUMBERS) ** 2
 
 
@@ -175,8 +154,8 @@ def test_no_rows_and_no_leaves(session, connect):
                    "CREATE TABLE e2 PARTITION OF e DEFAULT", "INSERT INTO e VALUES (NULL, NULL)", "INSERT INTO e VALUES (7, NULL)", "DELETE FROM e", "DROP TABLE e1"):
         session.execute(change)
         for query in (grand, grouped, grand + " HAVING count(*) > 0", grand.replace("n > 5", "n > 5 AND n < 3"), grand.replace("n > 5", "n = NULL"), grand.replace("n > 5", "false")):
-            agree(reader, query)
-            agree(reader, query)
+            agree_on_result(reader, query)
+            agree_on_result(reader, query)
 
 
 ROLE_1, ROLE_2 = random_sessions.ROLES
@@ -190,8 +169,8 @@ def test_roles(writer, connect):
     for role in ("NONE", ROLE_1, ROLE_2, ROLE_1, "NONE", ROLE_2):
         admin.execute(f"SET ROLE {role}")
         for query in (own, columns, view, columns.replace("v", "id"), "SELECT count(*) FROM h"):
-            answers.setdefault((role, query), agree(admin, query))
-            assert agree(admin, query) == answers[role, query]
+            answers.setdefault((role, query), agree_on_result(admin, query))
+            assert agree_on_result(admin, query) == answers[role, query]
     assert len({str(answers[role, own]) for role in ("NONE", ROLE_1, ROLE_2)}) == 3
     assert answers[ROLE_2, columns][0] == b"42501" and answers[ROLE_1, columns][0] is None
     for statement in (f"REVOKE SELECT ON h FROM {ROLE_1}", f"GRANT SELECT ON h TO {ROLE_2}", "ALTER POLICY own ON fenced USING (n % 3 = 0)", f"REVOKE SELECT ON fenced FROM {ROLE_1}",
@@ -200,4 +179,4 @@ def test_roles(writer, connect):
         for role in (ROLE_1, ROLE_2, "NONE"):
             admin.execute(f"SET ROLE {role}")
             for query in (own, columns, view, "SELECT shop, count(*) FROM fenced GROUP BY shop", "SELECT count(*) FROM fenced_1"):
-                agree(admin, query)
+                agree_on_result(admin, query)

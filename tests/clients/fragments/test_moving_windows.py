@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from support.agreement import agree_on_result
 from support.fragment_world import parts_of
 
 FORCED = "-c pg_arrow_cache.debug_force_fragments=on"
@@ -51,22 +52,12 @@ def parts(session, query):
     return parts_of(line for line, in session.rows(f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {query}"))
 
 
-def agree(session, query):
-    """Compares the answer with the server's, under the same snapshot and at the same time."""
-    session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-    ours = session.rows(query)
-    session.execute("SET LOCAL pg_arrow_cache.enabled = off")
-    plain = session.rows(query)
-    session.execute("COMMIT")
-    assert ours == plain, query
-
-
 @pytest.mark.parametrize("condition", MOVING + COARSE)
 def test_parts_inside_of_a_window_are_stored(connect, world, condition):
     reader = connect(FORCED, prepare_threshold=None)
     query = asked(condition.format(days=200, less=3, months=6))
-    agree(reader, query)
-    agree(reader, query)
+    agree_on_result(reader, query)
+    agree_on_result(reader, query)
     # One more column above the same parts, so that it is no hit.
     stored, computed = parts(reader, query.replace(" FROM", ", 1 FROM"))
     assert stored >= 3
@@ -112,8 +103,8 @@ def test_random_windows_while_rows_change(connect, world):
         days = chance.randrange(1, 400)
         condition = chance.choice(MOVING + COARSE).format(days=days, less=days // 2, months=chance.randrange(14))
         columns = chance.choice(["count(*)", "sum(v), max(at)", "count(*) FILTER (WHERE v % 3 = 0), avg(v)"])
-        agree(reader, asked(condition, columns))
+        agree_on_result(reader, asked(condition, columns))
         grouped = f"SELECT date_trunc('month', at) AS month, count(*) FROM m WHERE {condition} GROUP BY 1 ORDER BY 1"
-        agree(reader, grouped)
+        agree_on_result(reader, grouped)
     served = reader.rows("SELECT fragments_served FROM arrow_cache.stats")[0][0]
     assert served > 200

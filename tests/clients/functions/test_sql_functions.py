@@ -4,6 +4,7 @@ these definitions, this role. Each answer is compared with that of the same stat
 import psycopg
 import pytest
 
+from support.agreement import agree
 from support.text_bodies import analysed_anew  # noqa: F401  (used by pytest)
 
 TABLE = """
@@ -19,19 +20,6 @@ def made(session):
     session.prepare_threshold = 10**9
     session.execute(TABLE)
     return session
-
-
-def agree(session, query, *, prepare=None, kept=False):
-    """The status and the reason of the second of two executions, after both gave what they give without the cache. A prepared statement is
-    executed once before: PostgreSQL does not notice each change that its plan has taken something from. The cache bypasses such a plan,
-    and has it made anew. `kept`: the plan is kept, and gives what it gives."""
-    if prepare:
-        session.rows(query, prepare=True)
-    for _ in range(2):
-        rows = session.rows(query, prepare=prepare)
-        found = session.status(), session.reason()
-        assert rows == session.uncached(query, prepare=kept)
-    return found
 
 
 SERVED = {

@@ -3,6 +3,8 @@
 import psycopg
 import pytest
 
+from support.agreement import agree
+
 EXTENSIONS = ["citext", "hstore", "ltree", "pg_trgm", "intarray", "cube", "fuzzystrmatch", "unaccent", "pgcrypto", "btree_gist"]
 
 
@@ -23,14 +25,6 @@ def made(session, connect):
     session.execute("RESET ALL")
     for extension in EXTENSIONS:
         session.execute(f'DROP EXTENSION "{extension}" CASCADE')
-
-
-def agree(session, query, prepare=None):
-    for _ in range(2):
-        rows = session.rows(query, prepare=prepare)
-        found = session.status(), session.reason()
-        assert rows == session.uncached(query, prepare=False)
-    return found
 
 
 SERVED = [

@@ -1,9 +1,8 @@
 """Definitions that change while a plan is being made: the answer of that plan is served to nobody else."""
 
-import time
-
 import pytest
 
+from support.asking import wait_until
 from support.wire import data_rows
 
 
@@ -31,10 +30,8 @@ def test_a_child_comes_while_the_planner_waits(session, connect, wire, mode, cha
     client.parse(query, "s", types=[23]).step("1")
     locker.execute(f"BEGIN; LOCK TABLE {child} IN ACCESS EXCLUSIVE MODE")
     client.bind([b"0"], name="s").execute().add(b"S").send()
-    deadline = time.monotonic() + 30
-    while not session.rows("SELECT 1 FROM pg_locks WHERE NOT granted AND relation = %s::regclass", [child]):
-        assert time.monotonic() < deadline, "the planner does not wait for the child"
-        time.sleep(0.01)
+    wait_until("the planner waits for the child",
+               lambda: session.rows("SELECT 1 FROM pg_locks WHERE NOT granted AND relation = %s::regclass", [child]))
     session.execute(change)
     locker.execute("ROLLBACK")
     assert data_rows(client.until_ready())[0][0] in (b"10", str(expected).encode())

@@ -7,6 +7,8 @@ import time
 import psycopg
 import pytest
 
+from support.asking import until_locked_out
+
 TABLES = ("f1", "f2")
 
 
@@ -139,11 +141,8 @@ def test_names_that_are_swapped_before_the_lock(far, other, connect):
     far.execute("BEGIN; ALTER FOREIGN TABLE f1 RENAME TO aside; ALTER FOREIGN TABLE f2 RENAME TO f1")
     copied = threading.Thread(target=write)
     copied.start()
-    until = time.monotonic() + 30
     with connect() as watcher:
-        while watcher.rows("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(0,)]:
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        until_locked_out(watcher)
     far.execute("COMMIT")
     assert warm(other) == 1
     go_on.set()
@@ -159,11 +158,8 @@ def test_a_partition_that_is_attached_meanwhile(far, other, connect):
     keeper.execute("BEGIN; SELECT pg_advisory_lock(4711)")
     moved = threading.Thread(target=writer.execute, args=("UPDATE root SET x = 160 WHERE pg_advisory_xact_lock(4711) IS NOT NULL",))
     moved.start()
-    until = time.monotonic() + 30
     with connect() as watcher:
-        while watcher.rows("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(0,)]:
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        until_locked_out(watcher)
     far.execute("ALTER TABLE root ATTACH PARTITION f1 FOR VALUES FROM (150) TO (200)")
     assert warm(other) is None
     keeper.execute("SELECT pg_advisory_unlock(4711); COMMIT")

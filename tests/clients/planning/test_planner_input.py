@@ -4,6 +4,8 @@ comparison functions of types. If any of them is code of a user, the answer is n
 import psycopg
 import pytest
 
+from support.agreement import agree
+
 CONFIG = """
 CREATE TABLE config (v int);
 INSERT INTO config VALUES (1);
@@ -11,16 +13,12 @@ INSERT INTO config VALUES (1);
 READS = "LANGUAGE plpgsql {} AS $$ BEGIN RETURN {}; END $$"
 
 
-def agree(session, query, change):
+def around(session, query, change):
     """The answers before and after a change are those of an execution. Returns why the last one was not cached, if it
     was not."""
-    for step in None, None, change, None:
-        if step:
-            session.execute(step)
-        cached = session.rows(query, prepare=False)
-        reason = session.reason()
-        assert cached == session.uncached(query, prepare=False)
-    return reason
+    agree(session, query, prepare=False)
+    session.execute(change)
+    return agree(session, query, prepare=False)[1]
 
 
 @pytest.fixture
@@ -36,7 +34,7 @@ def test_negators(session, schema, condition):
     session.execute("CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq)")
     session.execute("CREATE OPERATOR !== (LEFTARG = int, RIGHTARG = int, FUNCTION = nef, NEGATOR = ===)")
     session.execute("CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 3) g")
-    assert agree(session, f"SELECT a FROM t WHERE {condition} ORDER BY a", "UPDATE config SET v = 3") == "user_defined_function"
+    assert around(session, f"SELECT a FROM t WHERE {condition} ORDER BY a", "UPDATE config SET v = 3") == "user_defined_function"
 
 
 def test_commutators(session, schema):
@@ -44,7 +42,7 @@ def test_commutators(session, schema):
     session.execute("CREATE OPERATOR <<<< (LEFTARG = int, RIGHTARG = int, FUNCTION = int4lt)")
     session.execute("CREATE OPERATOR >>>> (LEFTARG = int, RIGHTARG = int, FUNCTION = later, COMMUTATOR = <<<<)")
     session.execute("CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 9) g; CREATE INDEX ON t (a); SET enable_seqscan = off")
-    assert agree(session, "SELECT a FROM t WHERE 5 <<<< a ORDER BY a", "UPDATE config SET v = 3") == "user_defined_function"
+    assert around(session, "SELECT a FROM t WHERE 5 <<<< a ORDER BY a", "UPDATE config SET v = 3") == "user_defined_function"
 
 
 def test_bounds_of_ranges(session, schema):
@@ -57,11 +55,11 @@ def test_bounds_of_ranges(session, schema):
     session.execute("CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 9) g")
     for condition in "a <@ '[2,4)'::span", "'[2,4)'::span @> a":
         query = f"SELECT a FROM t WHERE {condition} ORDER BY a"
-        reason = agree(session, query, "UPDATE config SET v = 3 - v")
+        reason = around(session, query, "UPDATE config SET v = 3 - v")
         assert reason == ("user_defined_function" if session.info.server_version >= 170000 else None)
     # Ranges of the server's own are compared by its own operators.
     query = "SELECT a FROM t WHERE a <@ '[2,4)'::int4range ORDER BY a"
-    assert agree(session, query, "UPDATE config SET v = v") is None
+    assert around(session, query, "UPDATE config SET v = v") is None
     assert session.rows(query, prepare=False) == [(2,), (3,)]
     assert session.status() == "HIT"
 
@@ -72,11 +70,11 @@ def test_hash_functions_of_operators(session, schema):
     session.execute("CREATE TABLE t AS SELECT g::money AS m FROM generate_series(1, 20) g")
     values = ", ".join(f"'{value}'::money" for value in range(1, 13))
     query = f"SELECT count(*) FROM t WHERE m IN ({values})"
-    assert agree(session, query, "UPDATE config SET v = v") is None
+    assert around(session, query, "UPDATE config SET v = v") is None
     session.execute("CREATE OPERATOR CLASS hashed FOR TYPE money USING hash AS OPERATOR 1 =, FUNCTION 1 hash(money)")
-    assert agree(session, query, "UPDATE config SET v = 3") == "user_defined_function"
+    assert around(session, query, "UPDATE config SET v = 3") == "user_defined_function"
     session.execute("DROP OPERATOR FAMILY hashed USING hash")
-    assert agree(session, query, "UPDATE config SET v = v") is None
+    assert around(session, query, "UPDATE config SET v = v") is None
 
 
 def test_operator_classes_of_the_server(session, schema):
@@ -117,7 +115,7 @@ def test_comparison_functions_of_types(session, schema, type, query):
     session.execute(f"CREATE OPERATOR CLASS own DEFAULT FOR TYPE {type} USING btree AS OPERATOR 1 <<|, OPERATOR 2 <=|, OPERATOR 3 =|, "
                     f"OPERATOR 4 >=|, OPERATOR 5 >>|, FUNCTION 1 mycmp({type}, {type})")
     try:
-        assert agree(session, query, "UPDATE config SET v = -1") == "user_defined_function"
+        assert around(session, query, "UPDATE config SET v = -1") == "user_defined_function"
     finally:
         session.execute("DROP OPERATOR CLASS own USING btree CASCADE")
 
@@ -130,11 +128,11 @@ def test_extremes_of_rows(session, schema):
         with pytest.raises(psycopg.errors.UndefinedFunction):
             session.execute(query)
     else:
-        assert agree(session, query, "DELETE FROM t WHERE b = 3") == "user_defined_function"
-        assert agree(session, "SELECT max(s)::text FROM (SELECT b FROM t) s", "DELETE FROM t WHERE b = 2") is None
-    assert agree(session, "SELECT count(DISTINCT s) FROM (SELECT a FROM t) s", "DELETE FROM t WHERE b = 1") == "user_defined_function"
+        assert around(session, query, "DELETE FROM t WHERE b = 3") == "user_defined_function"
+        assert around(session, "SELECT max(s)::text FROM (SELECT b FROM t) s", "DELETE FROM t WHERE b = 2") is None
+    assert around(session, "SELECT count(DISTINCT s) FROM (SELECT a FROM t) s", "DELETE FROM t WHERE b = 1") == "user_defined_function"
     # Where no row without a name is met, nothing compares the values.
-    assert agree(session, "SELECT count(*), count(a) FROM t", "INSERT INTO t VALUES ('c', 4)") is None
+    assert around(session, "SELECT count(*), count(a) FROM t", "INSERT INTO t VALUES ('c', 4)") is None
     session.execute("DROP EXTENSION citext CASCADE")
 
 

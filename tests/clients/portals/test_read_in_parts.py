@@ -2,10 +2,10 @@
 row."""
 
 import itertools
-import time
 
 import pytest
 
+from support.asking import wait_until
 from support.wire import data_rows, types
 
 SETUP = """
@@ -164,8 +164,4 @@ def test_whatever_ends_a_cursor_lets_its_answer_go(both, session, stored, end):
         else:
             on.query(statement)
     # A session that is terminated lets go when it has told its client.
-    for _ in range(100):
-        if used() == before:
-            break
-        time.sleep(0.05)
-    assert used() == before
+    wait_until("its memory is free", lambda: used() == before)

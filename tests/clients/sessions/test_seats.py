@@ -1,10 +1,10 @@
 """What a session reads stays in its place, however many answers it reads at once, and is given back however the session ends; the view `entries`
 shows all hits at once."""
 
-import time
-
 import psycopg
 import pytest
+
+from support.asking import wait_until
 
 # More than a session holds by words of its own.
 CURSORS = 20
@@ -78,9 +78,6 @@ def test_the_view_shows_hits_of_all_sessions_at_once(stored, other, connect):
     assert other.execute(hits).fetchone()[0] == before + 50
     third.execute(query(7))
     third.close()
-    for _ in range(100):
-        # The session ends some time after its client has left.
-        if other.execute(hits).fetchone()[0] == before + 51:
-            break
-        time.sleep(0.05)
+    # The session ends some time after its client has left.
+    wait_until("the hit is counted", lambda: other.execute(hits).fetchone()[0] >= before + 51)
     assert other.execute(hits).fetchone()[0] == before + 51

@@ -5,6 +5,8 @@ import time
 
 import psycopg
 
+PATIENCE_S = 60
+
 
 class Asking:
     """A session that asks in a thread of its own."""
@@ -31,13 +33,34 @@ def pid(session):
     return session.info.backend_pid
 
 
-def until(owner, session, condition):
-    """Waits until pg_stat_activity says so of a session."""
-    deadline = time.monotonic() + 60
-    while not owner.execute(f"SELECT {condition} FROM pg_stat_activity WHERE pid = %s", [pid(session)]).fetchone()[0]:
-        assert time.monotonic() < deadline, condition
+def wait_until(what, happens):
+    """Looks again and again until it gives something, and returns that."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := happens()):
+        assert time.monotonic() < deadline, f"never: {what}"
         time.sleep(0.005)
+    return found
+
+
+def until(owner, session, condition):
+    """Waits until pg_stat_activity says so of a session, or of the one whose process has this number."""
+    process = session if isinstance(session, int) else pid(session)
+    wait_until(condition, lambda: owner.execute(f"SELECT ({condition}) IS TRUE FROM pg_stat_activity WHERE pid = %s", [process]).fetchone()[0])
+
+
+def until_gone(owner, process):
+    wait_until("the process ends", lambda: owner.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [process]).fetchone() is None)
+
+
+def until_client_is_slow(owner, process):
+    """Waits until a client that does not read keeps its session waiting."""
+    until(owner, process, "wait_event = 'ClientWrite'")
+
+
+def until_locked_out(owner, number=1):
+    """Waits until so many sessions wait for locks."""
+    wait_until("they wait for locks", lambda: owner.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()[0] >= number)
 
 
 def waits_for_answer(owner, session):
-    until(owner, session, "wait_event IN ('Extension', 'ArrowCacheFill') IS TRUE")
+    until(owner, session, "wait_event IN ('Extension', 'ArrowCacheFill')")

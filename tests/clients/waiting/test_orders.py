@@ -4,11 +4,9 @@ Whoever computes does not end before the gate is opened: a sequence, which shows
 statements that wait for a lock; those that wait for an answer do not. It waits for a step marked (*) as soon as another one has ended.)
 """
 
-import time
-
 import psycopg
 import pytest
-from support.asking import Asking, pid, until, waits_for_answer
+from support.asking import Asking, pid, until, wait_until, waits_for_answer
 
 PATIENT = "-c pg_arrow_cache.max_wait=10min"
 QUERY = "SELECT sum(slow(v)) FROM t"
@@ -56,14 +54,11 @@ class World:
         return following
 
     def until(self, condition):
-        deadline = time.monotonic() + 60
-        while not self.owner.execute(condition).fetchone()[0]:
-            assert time.monotonic() < deadline, condition
-            time.sleep(0.005)
+        wait_until(condition, lambda: self.owner.execute(condition).fetchone()[0])
 
     def all_compute(self, asking):
         for one in asking:
-            until(self.owner, one.session, "wait_event = 'PgSleep' IS TRUE")
+            until(self.owner, one.session, "wait_event = 'PgSleep'")
 
     def open(self):
         self.owner.execute("SELECT nextval('gate')")

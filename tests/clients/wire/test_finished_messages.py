@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+from support.asking import until_gone
 from support.wire import data_rows, error_fields, tags, types
 
 TABLE = """
@@ -204,9 +205,7 @@ def test_cancelled_and_killed_while_sending(session, wire):
             with pytest.raises((ConnectionError, OSError)):
                 while True:
                     client.read()
-            until = time.monotonic() + 60
-            while session.rows("SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid]) and time.monotonic() < until:
-                time.sleep(0.02)
+            until_gone(session, pid)
     # The first ones make the messages.
     assert max(used[2:]) - min(used[2:]) < 100_000
 

@@ -1,9 +1,8 @@
 """Rows of an execution that is stored: they go to the client as they were encoded for the store, with the bytes, the order and the errors of an
 execution without the cache."""
 
-import time
-
 import pytest
+from support.asking import until_client_is_slow, until_gone
 from support.fidelity import FORMATS, answer, check_outcome, check_same, executed
 from support.told_rows import told_rows
 from support.wire import data_rows, error_fields, types
@@ -175,15 +174,9 @@ def test_a_client_that_does_not_read_can_be_ended(session, wire, result_format):
     client = wire()
     pid = int(client.value("SELECT pg_backend_pid()"))
     client.parse("SELECT a, b FROM t ORDER BY a").bind(result_format=result_format).execute().add(b"S").send()
-    waiting = "SELECT wait_event FROM pg_stat_activity WHERE pid = %s"
-    deadline = time.monotonic() + 60
-    while session.execute(waiting, [pid]).fetchone() != ("ClientWrite",):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until_client_is_slow(session, pid)
     session.execute("SELECT pg_terminate_backend(%s)", [pid])
-    while session.execute(waiting, [pid]).fetchone() is not None:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until_gone(session, pid)
 
 
 @pytest.mark.parametrize("result_format", FORMATS)
