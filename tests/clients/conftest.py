@@ -6,10 +6,23 @@ import itertools
 import pytest
 
 from support.administrator import Administrator
+from support.faked_clock import FakedServer
 from support.session import DSN, Session
+from support.sweeps import LONG
 from support.wire import Wire
 
 SCHEMAS = itertools.count(1)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "sweep: runs in `make test-long`, too")
+
+
+def pytest_collection_modifyitems(config, items):
+    if LONG:
+        others = [item for item in items if item.get_closest_marker("sweep") is None]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in others]
 
 
 def pytest_collection_finish():
@@ -70,3 +83,26 @@ def wire(connect):
     yield make
     for client in opened:
         client.close()
+
+
+@pytest.fixture(scope="session")
+def faked_server():
+    """A server beside the other, whose clock the tests set."""
+    with FakedServer() as started:
+        started.psql("CREATE EXTENSION pg_arrow_cache")
+        yield started
+
+
+@pytest.fixture
+def at(faked_server):
+    """Makes sessions, in autocommit mode, to the server whose clock the test sets."""
+    opened = []
+
+    def make(options="", user="postgres"):
+        dsn = faked_server.dsn().replace("user=postgres", f"user={user}")
+        opened.append(Session.connect(dsn, options=options, autocommit=True))
+        return opened[-1]
+
+    yield make
+    for session in opened:
+        session.close()

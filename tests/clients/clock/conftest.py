@@ -3,15 +3,27 @@
 import pytest
 
 from support.administrator import Administrator
-from support.faked_clock import FakedServer
-from support.session import Session
+
+RESET = """
+SET client_min_messages = warning;
+DROP SCHEMA IF EXISTS public CASCADE;
+CREATE SCHEMA public AUTHORIZATION pg_database_owner;
+GRANT USAGE ON SCHEMA public TO PUBLIC;
+DO $$
+DECLARE role name;
+BEGIN
+    FOR role IN SELECT rolname FROM pg_roles WHERE oid >= 16384 LOOP EXECUTE format('DROP OWNED BY %1$I; DROP ROLE %1$I', role); END LOOP;
+END $$;
+SELECT arrow_cache.flush(), arrow_cache.reset_stats()
+"""
 
 
 @pytest.fixture(scope="module")
-def server():
-    with FakedServer() as started:
-        started.psql("CREATE EXTENSION pg_arrow_cache")
-        yield started
+def server(faked_server):
+    """Each file begins with nothing, at the same time."""
+    faked_server.set("2026-01-01 00:00:00")
+    faked_server.psql(RESET)
+    return faked_server
 
 
 @pytest.fixture(scope="module")
@@ -20,18 +32,3 @@ def writer(server):
     writer = Administrator(server.dsn())
     yield writer
     writer.close()
-
-
-@pytest.fixture
-def at(server):
-    """Makes sessions, in autocommit mode, to the server whose clock the test sets."""
-    opened = []
-
-    def make(options="", user="postgres"):
-        dsn = server.dsn().replace("user=postgres", f"user={user}")
-        opened.append(Session.connect(dsn, options=options, autocommit=True))
-        return opened[-1]
-
-    yield make
-    for session in opened:
-        session.close()

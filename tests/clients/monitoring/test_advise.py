@@ -290,7 +290,7 @@ def test_reason_of_many_queries(session, connect, reason):
 
 @pytest.fixture
 def faked():
-    server = FakedServer()
+    server = FakedServer("advise-clock")
     server.conf = {"max_prepared_transactions": 2, "pg_arrow_cache.max_wait": 0}
     with server:
         server.psql("CREATE EXTENSION pg_arrow_cache; CREATE TABLE t AS SELECT 1 AS v")

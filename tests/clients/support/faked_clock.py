@@ -11,7 +11,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import cluster as private  # noqa: E402
 
-# One at a time for each process of pytest-xdist.
+# The process of pytest-xdist. Each has servers of its own.
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
 LIBRARY = Path(f"/usr/lib/{platform.machine()}-linux-gnu/faketime/libfaketime.so.1")
 
@@ -19,8 +19,8 @@ LIBRARY = Path(f"/usr/lib/{platform.machine()}-linux-gnu/faketime/libfaketime.so
 class FakedServer(private.Cluster):
     """A cluster with a clock of its own. Times are texts such as '2026-03-29 00:59:59', in UTC."""
 
-    def __init__(self):
-        super().__init__(ROOT / "target" / f"test-clock-{WORKER}", conf_file=ROOT / "tests" / "clients" / "clients.conf")
+    def __init__(self, name="clock"):
+        super().__init__(ROOT / "target" / f"test-{name}-{WORKER}", conf_file=ROOT / "tests" / "clients" / "clients.conf")
         self.faked = {}
 
     def create(self):
