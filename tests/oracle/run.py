@@ -173,7 +173,7 @@ class Verdict:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=float(os.environ.get(SECONDS, 60)))
+    parser.add_argument("--seconds", type=float, default=float(os.environ.get(SECONDS, LONG_ENOUGH_S)))
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
     parser.add_argument("--pause", type=float, default=0.004, help="mean seconds between changes of a hot table")
     parser.add_argument("--definitions-pause", type=float, default=0.1, help="mean seconds between DDL statements")

@@ -1,7 +1,7 @@
 """Queries that may fail, over partitions some of which the time leaves out when the plan starts: at each moment, the cache gives the answer that executing gives
 at the same moment. Where executing fails for a row that the window rejects, the cache may have the answer of a plan that did not look at it.
 
-The random test prints its seed; RANDOM_SEED=seed repeats it, and CLOCK_WINDOWS=number sets how many questions it asks."""
+The random test prints its seed; RANDOM_SEED=seed repeats it, and RANDOM_ROUNDS=number sets how many questions it asks."""
 
 import collections
 import os
@@ -9,10 +9,11 @@ import random
 
 import psycopg
 import pytest
+from support.sweeps import rounds, sweep
 from support.windows import after, sessions
 
 SEED = int(os.environ.get("RANDOM_SEED") or random.SystemRandom().randrange(2**32))
-WINDOWS = int(os.environ.get("CLOCK_WINDOWS", 200))
+WINDOWS = rounds(80, 200)
 
 # Rows of the first minutes have values that other columns cannot be computed from.
 SCHEMA = """
@@ -74,6 +75,7 @@ def outcome(session, text):
         return error.sqlstate
 
 
+@sweep
 @pytest.mark.parametrize("mode", ("force_custom_plan", "force_generic_plan"))
 @pytest.mark.parametrize("scan", ("", " -c enable_seqscan=off", " -c enable_seqscan=off -c enable_indexscan=off"))
 def test_answers_are_those_of_executing(server, at, mode, scan):

@@ -1,7 +1,7 @@
 """Random expressions of all functions and operators on dates, times, numbers and texts that the server has, also with parameters, in views and
 under other styles: what the cache answers at random moments is what executing gives at the same moment, an error included.
 
-A failing test prints the seed; RANDOM_SEED=seed makes the same expressions again, and CLOCK_EXPRESSIONS=number sets how many."""
+A failing test prints the seed; RANDOM_SEED=seed makes the same expressions again, and RANDOM_ROUNDS=number sets how many."""
 
 import collections
 import datetime
@@ -12,8 +12,10 @@ import re
 import psycopg
 import psycopg.types.string
 
+from support.sweeps import rounds, sweep
+
 SEED = int(os.environ.get("RANDOM_SEED") or random.SystemRandom().randrange(2**32))
-EXPRESSIONS = int(os.environ.get("CLOCK_EXPRESSIONS", 300))
+EXPRESSIONS = rounds(120, 300)
 MOMENTS = 12
 
 STYLES = ("DateStyle = 'ISO, MDY'", "DateStyle = 'ISO, MDY'", "DateStyle = 'German, DMY'", "DateStyle = 'SQL, YMD'", "IntervalStyle = 'postgres'",
@@ -197,6 +199,7 @@ def answer(session, text):
         return error.sqlstate or str(error)
 
 
+@sweep
 def test_random_expressions(server, at):
     print(f"RANDOM_SEED={SEED}")
     rng = random.Random(SEED)

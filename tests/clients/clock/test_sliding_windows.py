@@ -1,7 +1,7 @@
 """Columns that are compared with a time to the microsecond: `at > now() - interval '1 minute'`. The answer lasts as long as no row enters or
 leaves. At each moment, what the cache answers is what executing gives at the same moment.
 
-The random test prints its seed; RANDOM_SEED=seed repeats it, and CLOCK_WINDOWS=number sets how many questions it asks."""
+The random test prints its seed; RANDOM_SEED=seed repeats it, and RANDOM_ROUNDS=number sets how many questions it asks."""
 
 import collections
 import datetime
@@ -9,10 +9,11 @@ import os
 import random
 
 import pytest
+from support.sweeps import rounds, sweep
 from support.windows import BY_INDEX, START, after, sessions
 
 SEED = int(os.environ.get("RANDOM_SEED") or random.SystemRandom().randrange(2**32))
-WINDOWS = int(os.environ.get("CLOCK_WINDOWS", 1500))
+WINDOWS = rounds(500, 1500)
 
 # How the table of the questions is made.
 LAYOUTS = {
@@ -460,6 +461,7 @@ class Windows:
         ))
 
 
+@sweep
 def test_random_windows(logged, at):
     print(f"RANDOM_SEED={SEED}")
     rng = random.Random(SEED)

@@ -6,6 +6,7 @@ import os
 import random
 
 import pytest
+from support.sweeps import rounds, sweep
 from support.windows import BY_INDEX, START, after, sessions
 
 SEED = int(os.environ.get("RANDOM_SEED") or random.SystemRandom().randrange(2**32))
@@ -208,6 +209,7 @@ def test_which_indexes_tell(logged, at, index, tells):
         assert cached.status() in ("HIT", "MISS") or not tells, index
 
 
+@sweep
 def test_random_windows(logged, at):
     """Random windows, tenants and changes."""
     print(f"RANDOM_SEED={SEED}")
@@ -218,7 +220,7 @@ def test_random_windows(logged, at):
     windows = ["at > now() - interval '{} seconds'", "at <= now() + interval '{} seconds'", "at BETWEEN now() - interval '{} seconds' AND now()",
                "plain >= localtimestamp - interval '{} seconds'"]
     asked, hits = [], 0
-    for number in range(int(os.environ.get("CLOCK_WINDOWS", 400))):
+    for number in range(rounds(150, 400)):
         if not asked or rng.random() < .3:
             chosen = [one.format(rng.randint(0, 4)) for one in rng.sample(conditions, rng.randint(1, 3))]
             chosen.insert(rng.randint(0, len(chosen)), rng.choice(windows).format(rng.randint(1, 90)))

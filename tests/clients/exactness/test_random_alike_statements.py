@@ -10,8 +10,10 @@ import pytest
 
 from exactness.test_alike_statements import ALIKE, SETUP
 
+from support.sweeps import rounds, sweep
+
 SEED = int(os.environ.get("RANDOM_SEED", 20261129))
-ROUNDS = int(os.environ.get("RANDOM_ROUNDS", 12))
+ROUNDS = rounds(5, 12)
 STATEMENTS, QUESTIONS, MOST_ROWS = 30, 150, 2000
 ROLE = "regress_cache_alike"
 
@@ -125,6 +127,7 @@ def names(connect):
         one.execute(f"SET client_min_messages = warning; DROP SCHEMA {names['front']} CASCADE; DROP OWNED BY {ROLE}; DROP ROLE {ROLE}")
 
 
+@sweep
 def test_small_changes(connect, names):
     print(f"seed {SEED}")
     rnd = random.Random(SEED)

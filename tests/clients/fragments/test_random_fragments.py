@@ -7,9 +7,10 @@ import pytest
 
 from support import fragment_world as world_of
 from support import random_sessions
+from support.sweeps import rounds, sweep
 
 SEED = int(os.environ.get("RANDOM_SEED", 20261123))
-STEPS = int(os.environ.get("RANDOM_STEPS", 2000))
+STEPS = rounds(800, 2000)
 TEXTS = ["row 7"]
 OPTIONS = "-c pg_arrow_cache.debug_force_fragments=on"
 QUERIES = world_of.COMBINED + world_of.OTHER_CONDITIONS + world_of.RAISING + world_of.PLAIN
@@ -26,6 +27,7 @@ def world(connect):
     random_sessions.remove(connect)
 
 
+@sweep
 @pytest.mark.parametrize("changes", WORLDS)
 def test_answers_agree(connect, session, world, changes):
     before = counters(session)

@@ -7,12 +7,13 @@ import random
 import psycopg
 import pytest
 
-from support import random_sessions
+from support.agreement import agree_on_result
 from support.fragment_world import parts_of
 from support.leaves import LEAVES, SETUP, agrees, is_combined, locked, plain, runs
+from support.sweeps import rounds, sweep
 
 SEED = int(os.environ.get("RANDOM_SEED", 31))
-STEPS = int(os.environ.get("RANDOM_STEPS", 80))
+STEPS = rounds(30, 80)
 FORCED = "-c pg_arrow_cache.debug_force_fragments=on"
 OPTIONS = f"{FORCED} -c lock_timeout=300ms"
 VIEWS = """
@@ -82,33 +83,16 @@ def counters(session):
     return session.rows("SELECT fragments_served, fragments_computed FROM arrow_cache.stats")[0]
 
 
+def agree_in_each_way(session, query):
+    """The answer, combined or not, is the server's."""
+    return agree_on_result(session, query, off=("enable_fragments", "enabled"))
+
+
 def parts(session, query):
     """How many parts of a query were stored, and computed, when it is asked; the answer is the server's, under the same snapshot."""
     before = counters(session)
-    agree(session, query)
+    agree_in_each_way(session, query)
     return tuple(after - b for after, b in zip(counters(session), before, strict=True))
-
-
-def agree(session, query):
-    """Compares an answer that is combined with one that is not, and with the server's, under the same snapshot."""
-    session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-    try:
-        answers = [told(session, query)]
-        for setting in ("enable_fragments", "enabled"):
-            session.execute(f"SET LOCAL pg_arrow_cache.{setting} = off")
-            answers.append(told(session, query))
-    finally:
-        session.execute("ROLLBACK")
-    assert answers == [answers[-1]] * 3, query
-    return answers[0]
-
-
-def told(session, query):
-    """Types and rows in any order, or the error instead."""
-    session.execute("SAVEPOINT s")
-    answer = random_sessions.comparable(random_sessions.shown(session.pgconn.exec_(query.encode())), query)
-    session.execute("ROLLBACK TO s" if answer[0] else "RELEASE s")
-    return answer
 
 
 @pytest.mark.parametrize(("source", "rest"), COMBINED)
@@ -118,7 +102,7 @@ def test_is_combined_of_the_leaves_of_the_plan(reader, source, rest):
     assert detail.endswith("; can be combined of stored parts")
     assert locked(reader, query) == plain(reader, query)
     assert is_combined(reader, f"{query} ORDER BY 1")
-    agree(reader, f"{query} ORDER BY 2")
+    agree_in_each_way(reader, f"{query} ORDER BY 2")
 
 
 @pytest.mark.parametrize(("source", "rest"), LEFT_ALONE)
@@ -162,7 +146,7 @@ def test_the_same_condition_in_another_place_is_another_question(reader):
     inside = "SELECT count(*), sum(c) FROM (SELECT v AS a, k AS c FROM t WHERE k >= 2) s"
     for _ in range(2):
         for query in (outside, inside):
-            agree(reader, query)
+            agree_in_each_way(reader, query)
     assert reader.rows(outside) != reader.rows(inside)
 
 
@@ -170,7 +154,7 @@ def test_a_barrier_hides_no_partition(reader):
     """The operator may tell what it compares, so the planner asks it outside of the view, and reads all leaves."""
     query = question("fenced_numbers", "WHERE k >= 12.5")
     agrees(locked(reader, query), plain(reader, query), query)
-    agree(reader, f"{query} ORDER BY 1")
+    agree_in_each_way(reader, f"{query} ORDER BY 1")
 
 
 def test_parameters_are_bounds_wherever_they_stand(connect, writer, reader):
@@ -194,10 +178,10 @@ def test_row_security_below_a_view(connect, writer):
                    f"CREATE POLICY but_one ON numbers USING (v <> 1); CREATE VIEW own_numbers WITH (security_invoker) AS SELECT * FROM numbers; GRANT SELECT ON t, numbers, own, own_numbers TO {role}")
     try:
         reader = connect(OPTIONS, prepare_threshold=None)
-        unlimited = agree(reader, "SELECT count(*), sum(v) FROM own WHERE k < 29")
+        unlimited = agree_in_each_way(reader, "SELECT count(*), sum(v) FROM own WHERE k < 29")
         reader.execute(f"SET ROLE {role}")
         query = "SELECT count(*), sum(v) FROM own WHERE k < 28"
-        assert agree(reader, query) != unlimited
+        assert agree_in_each_way(reader, query) != unlimited
         assert locked(reader, f"{query} AND v > -1") == plain(reader, f"{query} AND v > -1")
         assert is_combined(reader, f"{query} AND v > -2")
         # Its condition may tell what it compares, and yet the planner prunes by it: there is no barrier.
@@ -207,7 +191,7 @@ def test_row_security_below_a_view(connect, writer):
         query = "SELECT count(*), sum(v) FROM own WHERE k < 27"
         writer.execute("ALTER POLICY but_one ON t USING (k <> 25)")
         assert is_combined(reader, query)
-        agree(reader, query)
+        agree_in_each_way(reader, query)
     finally:
         writer.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
 
@@ -225,7 +209,7 @@ def test_windows_of_the_clock(connect, session):
     for source in ("moving", "moving WHERE moment < now() - interval '3 days'", "(SELECT * FROM m WHERE at > now() - interval '150 days') s", "months", "months WHERE moment <= now()",
                    "months JOIN (VALUES (1)) n(n) ON true"):
         query = f"SELECT count(*), sum(v) FROM {source}"
-        agree(reader, query)
+        agree_in_each_way(reader, query)
         shown = parts_of(line for line, in reader.rows(f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {query.replace(' FROM', ', 1 FROM', 1)}"))
         if "VALUES" in source:
             assert shown is None
@@ -272,6 +256,7 @@ class Sources:
         return f"view_{self.views}"
 
 
+@sweep
 @pytest.mark.parametrize("pruning", ["on", "off"])
 def test_random_views(writer, reader, pruning):
     chance = random.Random(SEED)
@@ -295,7 +280,7 @@ def test_random_views(writer, reader, pruning):
             detail = reader.rows("SELECT detail FROM arrow_cache.why(%s::text)", [query])[0][0]
             assert is_run <= ("cannot be combined" not in detail), query
             # Parts of the same questions.
-            agree(reader, query.replace(f"{step}, {again}", f"{step}, {again}, 0"))
+            agree_in_each_way(reader, query.replace(f"{step}, {again}", f"{step}, {again}, 0"))
             if again == 1:
                 number = chance.choice(sources.NUMBERS[1:-2])
                 writer.execute(chance.choice([f"UPDATE {table} SET v = (v + 1) % 4 WHERE k = {number}", f"DELETE FROM {table} WHERE k = {number}", f"INSERT INTO {table} VALUES ({number}, 1)",

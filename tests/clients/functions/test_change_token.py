@@ -6,8 +6,10 @@ import random
 import psycopg
 import pytest
 
+from support.sweeps import rounds, sweep
+
 SEED = int(os.environ.get("RANDOM_SEED", 20261124))
-STEPS = 1200
+STEPS = rounds(500, 1200)
 
 SETUP = """
     CREATE TYPE feeling AS ENUM ('sad', 'glad');
@@ -87,6 +89,7 @@ def everything(reader, relation):
     return token, rows
 
 
+@sweep
 def test_random_writers(connect, session, roles):
     chosen = random.Random(SEED)
     print(f"RANDOM_SEED={SEED}")

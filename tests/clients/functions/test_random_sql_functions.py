@@ -6,10 +6,11 @@ import random
 
 import psycopg
 
+from support.sweeps import rounds, sweep
 from support.text_bodies import analysed_anew  # noqa: F401  (used by pytest)
 
 SEED = int(os.environ.get("RANDOM_SEED", random.randrange(2**32)))
-ROUNDS = int(os.environ.get("RANDOM_ROUNDS", 250))
+ROUNDS = rounds(100, 250)
 
 SCALARS = ["$1", "$1 + {n}", "$1 * {n} - $1", "coalesce($1, {n})", "CASE WHEN $1 > {n} THEN {n} ELSE $1 END", "f{m}($1)", "f{m}($1 + {n})",
            "abs($1) % 7", "length($1::text)", "coalesce(nullif(current_setting('app.x', true), '')::int, $1)", "greatest($1, {n}, f{m}($1))",
@@ -73,6 +74,7 @@ def attempt(session, text):
         pass
 
 
+@sweep
 def test_random_sql_functions(session, other, connect):
     rng = random.Random(SEED)
     print(f"RANDOM_SEED={SEED}")

@@ -9,9 +9,10 @@ import random
 import pytest
 
 from support import random_sessions
+from support.sweeps import rounds, sweep
 
 SEED = int(os.environ.get("RANDOM_SEED", 20261122))
-STEPS = int(os.environ.get("RANDOM_STEPS", 3000))
+STEPS = rounds(1000, 3000)
 FORMS = 60
 
 # Role 2 may read neither `secret` nor what is in `hidden`; all have the columns a and b.
@@ -162,6 +163,7 @@ def world(connect):
     random_sessions.remove(connect)
 
 
+@sweep
 def test_answers_agree(connect, world):
     forms = Forms(SEED)
     queries = [forms.statement() for _ in range(FORMS)]

@@ -6,8 +6,10 @@ RANDOM_SEED repeats a run, RANDOM_ROUNDS makes it longer."""
 import os
 import random
 
+from support.sweeps import rounds, sweep
+
 SEED = int(os.environ.get("RANDOM_SEED", "11"))
-ROUNDS = int(os.environ.get("RANDOM_ROUNDS", "400"))
+ROUNDS = rounds(150, 400)
 
 TABLES = """
 CREATE TABLE event (id int, kind int, at timestamptz);
@@ -74,6 +76,7 @@ class Query:
         return f"SELECT {self.columns(name)} FROM {source} {name}{self.tail(name)}"
 
 
+@sweep
 def test_random_unused_columns(session):
     session.execute(TABLES + "SET seq_page_cost = 1000000; SET jit = off")
     chosen = random.Random(SEED)

@@ -8,9 +8,10 @@ import random
 import pytest
 
 from support import random_sessions
+from support.sweeps import rounds, sweep
 
 SEED = int(os.environ.get("RANDOM_SEED", 20261123))
-STEPS = int(os.environ.get("RANDOM_STEPS", 3000))
+STEPS = rounds(1000, 3000)
 FORMS = 70
 
 # Each table has a, b, v and w, of which v and w are generated. Role 2 may not read w of `t`, and neither column of `secret`.
@@ -138,6 +139,7 @@ def world(connect):
     random_sessions.remove(connect)
 
 
+@sweep
 def test_answers_agree(connect, session, world):
     kind = "VIRTUAL" if session.info.server_version >= 180000 else "STORED"
     forms = Forms(SEED)

@@ -10,10 +10,11 @@ import pytest
 
 from support.random_cursors import QUERIES, TABLES, Pair
 from support.session import DSN
+from support.sweeps import rounds, sweep
 from support.wire import data_rows
 
 SEED = int(os.environ.get("RANDOM_SEED", "7"))
-ROUNDS = int(os.environ.get("RANDOM_ROUNDS", "60"))
+ROUNDS = rounds(30, 60)
 ROLE = "regress_random_cursors"
 
 
@@ -28,6 +29,7 @@ def schemas(connect):
         admin.execute(f"SET client_min_messages = warning; DROP SCHEMA {', '.join(names)} CASCADE; DROP ROLE {ROLE}")
 
 
+@sweep
 def test_random_cursors(connect, wire, schemas):
     plain, cached, reader = (
         wire(**{"app.tenant": "none", "pg_arrow_cache.enabled": enabled})

@@ -8,7 +8,9 @@ import random
 
 import pytest
 
-SEEDS = [int(os.environ["RANDOM_SEED"])] if "RANDOM_SEED" in os.environ else range(12)
+from support.sweeps import rounds, sweep
+
+SEEDS = [int(os.environ["RANDOM_SEED"])] if "RANDOM_SEED" in os.environ else range(rounds(5, 12))
 LEAVES = range(6)
 SCHEMA = """
     CREATE TABLE p (k int, n int) PARTITION BY LIST (k);
@@ -59,6 +61,7 @@ class Transaction:
         assert self.session.outcome() == expected, (leaf, self.changed)
 
 
+@sweep
 @pytest.mark.parametrize("seed", SEEDS)
 def test_savepoints_at_random(connect, seed):
     chance = random.Random(seed)
