@@ -15,14 +15,14 @@ SCHEMAS = itertools.count(1)
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "sweep: runs in `make test-long`, too")
+    config.addinivalue_line("markers", "sweep: does more in `make test-long`")
+    config.addinivalue_line("markers", "long: runs in `make test-long` alone")
 
 
 def pytest_collection_modifyitems(config, items):
-    if LONG:
-        others = [item for item in items if item.get_closest_marker("sweep") is None]
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if item not in others]
+    chosen = {item: any(item.iter_markers("long")) or LONG and any(item.iter_markers("sweep")) for item in items}
+    config.hook.pytest_deselected(items=[item for item in items if chosen[item] != LONG])
+    items[:] = [item for item in items if chosen[item] == LONG]
 
 
 def pytest_collection_finish():

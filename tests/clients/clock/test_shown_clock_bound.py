@@ -6,6 +6,7 @@ import struct
 import pytest
 from test_shown_clock import REFUSED, SERVED, world  # noqa: F401
 
+from support.sweeps import thinned
 from support.wire import Wire, data_rows, types
 
 INT4, TEXT, TIMESTAMPTZ, BOOL = 23, 25, 1184, 16
@@ -168,9 +169,7 @@ def test_prepared_in_sql(server, both):
         played_alike(both, simple("CREATE TEMP TABLE kept AS EXECUTE a(3)", "SELECT kept::text FROM kept", "DROP TABLE kept"))
 
 
-@pytest.mark.parametrize("portal", ["", "C_1"])
-@pytest.mark.parametrize("sizes", [[3, 3, 0], [1, 1], [20], [20, 1], [21], [500], [0], [19, 5]])
-@pytest.mark.parametrize("query", SERVED)
+@thinned("query, sizes, portal", SERVED, [[3, 3, 0], [1, 1], [20], [20, 1], [21], [500], [0], [19, 5]], ["", "C_1"], one_in=4)
 def test_read_in_parts(server, both, world, query, sizes, portal):  # noqa: F811
     server.set("2026-03-10 11:00:00.25")
     script = in_parts(query, sizes, portal=portal)
@@ -216,18 +215,15 @@ def test_one_row_of_a_lookup_is_stored_and_served(server, both):
         assert counted(both, bound(query, max_rows=1)) == (1, "HIT")
 
 
-@pytest.mark.parametrize("setting", ["SET LOCAL timezone = 'Asia/Tokyo'", "SET LOCAL datestyle = 'German'", "SET LOCAL pg_arrow_cache.enabled = off",
-                                     "SET LOCAL ROLE pg_monitor", "SET LOCAL row_security = off", "INSERT INTO w(id, at) VALUES (99, now())",
-                                     "CREATE TABLE another (x int)", "SELECT 1"])
-@pytest.mark.parametrize("number", [0, 1, 2])
-@pytest.mark.parametrize("query", [
+@thinned("query, number, setting", [
     "SELECT now()::text, to_char(at, 'DD HH24'), id FROM w ORDER BY id",
     "SELECT now()::text, id FROM w",
     "SELECT now() AS time, id, v FROM w",
     "SELECT to_char(now(), 'HH24:MI:SS TZ'), id, at::text FROM w ORDER BY v, id",
     "SELECT date_trunc('day', at), now(), count(*) FROM w GROUP BY 1 ORDER BY 1",
     "SELECT statement_timestamp(), id FROM w",
-])
+], [0, 1, 2], ["SET LOCAL timezone = 'Asia/Tokyo'", "SET LOCAL datestyle = 'German'", "SET LOCAL pg_arrow_cache.enabled = off", "SET LOCAL ROLE pg_monitor",
+               "SET LOCAL row_security = off", "INSERT INTO w(id, at) VALUES (99, now())", "CREATE TABLE another (x int)", "SELECT 1"], one_in=3)
 def test_changes_between(server, both, query, number, setting):
     # Those of the first row hold, and the plan tells when the others are computed.
     told = shape if number > 0 and ("timezone" in setting or "datestyle" in setting) else list
@@ -267,8 +263,7 @@ MOVES = [["FETCH ALL FROM c"], ["FETCH 3 FROM c", "FETCH 3 FROM c", "FETCH ALL F
          ["FETCH 2 FROM c", "SET timezone = 'Asia/Tokyo'", "FETCH 2 FROM c", "FETCH BACKWARD 3 FROM c", "RESET timezone"]]
 
 
-@pytest.mark.parametrize("declare", CURSORS)
-@pytest.mark.parametrize("query", SERVED)
+@thinned("query, declare", SERVED, CURSORS, one_in=3)
 def test_cursors(server, both, declare, query):
     for second in range(2):
         server.set(f"2026-03-10 11:00:{second:02}.5")

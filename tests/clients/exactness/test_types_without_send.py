@@ -1,7 +1,7 @@
 """Types that have no binary form: the server raises an error when it has a row to send, and not before; a hit does the
 same. All messages are compared."""
 
-import pytest
+from support.sweeps import thinned
 from support.wire import data_rows, error_fields, types
 
 ACL = "'postgres=arwdDxt/postgres'::aclitem"
@@ -73,10 +73,7 @@ def test_these_are_all(session):
                         "AND typname NOT LIKE 'pg_ddl%' ORDER BY 1") == [("aclitem",), ("gtsvector",)]
 
 
-@pytest.mark.parametrize("rows", [0, 1, 5])
-@pytest.mark.parametrize("result_format", [0, 1])
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("case", QUERIES)
+@thinned("case, way, result_format, rows", QUERIES, WAYS, [0, 1], [0, 1, 5], one_in=3)
 def test_same_messages(wire, case, way, result_format, rows):
     client = wire()
     setup, raises = QUERIES[case]

@@ -5,6 +5,7 @@ import psycopg
 import pytest
 
 from support.session import DSN
+from support.sweeps import thinned
 from support.wire import data_rows, error_fields, types
 
 SETUP = """
@@ -75,9 +76,7 @@ def uncached(session, query):
         session.execute("SET pg_arrow_cache.enabled = on")
 
 
-@pytest.mark.parametrize("stored", [False, True], ids=["nothing stored", "parts stored"])
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("query", QUERIES, ids=["plain", "settings", "may fail", "fails"])
+@thinned("query, change, stored", QUERIES, CHANGES, [False, True], one_in=2)
 def test_between_bind_and_execute(writer, wire, query, change, stored):
     client = wire(**{"pg_arrow_cache.debug_force_fragments": "on"})
     plain = wire(**{"pg_arrow_cache.enabled": "off"})

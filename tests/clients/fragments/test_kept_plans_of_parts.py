@@ -7,6 +7,7 @@ import pytest
 
 from support.asking import Asking, until
 from support.fragment_world import parts_of
+from support.sweeps import thinned
 from support.wire import data_rows
 
 FORCED = "-c pg_arrow_cache.debug_force_fragments=on -c jit=off -c timezone=UTC"
@@ -109,9 +110,7 @@ def same(ours, rows):
     return ours == rows or ours == as_text(rows)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("way", ["sql", "protocol", "unnamed"])
-@pytest.mark.parametrize("query", QUERIES)
+@thinned("query, way, mode", QUERIES, ["sql", "protocol", "unnamed"], MODES, one_in=3)
 def test_every_kind_of_plan_is_combined(writer, plain, connect, query, way, mode):
     reader = connect(FORCED, prepare_threshold=None)
     asked = Prepared(reader, query, way, mode)
@@ -179,9 +178,7 @@ DEFINITIONS = [
 ]
 
 
-@pytest.mark.parametrize("definition", DEFINITIONS)
-@pytest.mark.parametrize("query", [TOTALS, JOINED])
-@pytest.mark.parametrize("mode", MODES[1:])
+@thinned("mode, query, definition", MODES[1:], [TOTALS, JOINED], DEFINITIONS, one_in=2)
 def test_definitions_between_executions(writer, plain, connect, mode, query, definition):
     reader = connect(FORCED, prepare_threshold=None)
     asked = Prepared(reader, query, "sql", mode)
@@ -242,10 +239,8 @@ def test_a_part_is_gone_when_the_plan_starts(writer, plain, other, connect, leve
     assert parts.runs == 1
 
 
-@pytest.mark.parametrize("stored", [False, True], ids=["nothing stored", "stored"])
-@pytest.mark.parametrize("change", ["SET LOCAL timezone = 'Asia/Tokyo'", "SET LOCAL datestyle = 'German'", "SET LOCAL enable_hashagg = off", "SELECT"])
-@pytest.mark.parametrize("query", [TRUNCATED, TOTALS, "SELECT count(*), sum(v) FROM days WHERE at::date >= '2000-01-01' AND v > %s"])
-@pytest.mark.parametrize("portal", ["", "p"])
+@thinned("query, portal, change, stored", [TRUNCATED, TOTALS, "SELECT count(*), sum(v) FROM days WHERE at::date >= '2000-01-01' AND v > %s"], ["", "p"],
+         ["SET LOCAL timezone = 'Asia/Tokyo'", "SET LOCAL datestyle = 'German'", "SET LOCAL enable_hashagg = off", "SELECT"], [False, True], one_in=2)
 def test_settings_between_start_and_first_row(writer, wire, query, portal, change, stored):
     text = query.replace("%s", "$1")
     client, plain = wire(TimeZone="UTC", **{"pg_arrow_cache.debug_force_fragments": "on"}), wire(TimeZone="UTC", **{"pg_arrow_cache.enabled": "off"})

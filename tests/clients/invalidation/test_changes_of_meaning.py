@@ -7,6 +7,8 @@ prepared before a change are used after it in both. Rows and errors must be the 
 import psycopg
 import pytest
 
+from support.sweeps import thinned
+
 QUERY = "SELECT * FROM t WHERE id > %s ORDER BY id"
 
 SETUP = """
@@ -67,9 +69,7 @@ class Reader:
             return error.sqlstate, str(error)
 
 
-@pytest.mark.parametrize("generic", [False, True], ids=["custom", "generic"])
-@pytest.mark.parametrize("way", ["simple", "extended", "binary", "prepared"])
-@pytest.mark.parametrize("change", CHANGES)
+@thinned("change, way, generic", CHANGES, ["simple", "extended", "binary", "prepared"], [False, True], one_in=2)
 def test_told_as_without_the_cache(connect, session, change, way, generic):
     front = f"{connect.schema}_front"
     session.execute(f"CREATE SCHEMA {front}")

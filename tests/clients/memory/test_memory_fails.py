@@ -12,7 +12,10 @@ import psycopg
 import pytest
 
 from support.memory_ways import CASES, OUT_OF_MEMORY, TRANSPARENT, WAYS, memory_server, private
+from support.sweeps import LONG, sweep
 
+# Of the allocations that have been tried, so many more are left out before the next attempt: one in so many.
+LEFT_OUT = 10 if LONG else 3
 COLD = 5  # number of attempts in a fresh session; later attempts find what the session keeps from the first ones
 SOURCE = Path(__file__).with_name("failing_malloc.c")
 
@@ -45,6 +48,7 @@ def attempt(session, run, allocations, once=False):
 ONCE = [way for way in WAYS if "large" not in way and "long" not in way and way.startswith(("rows", "verified", "copy, {", "copy of nested", "fetch", "query of"))]
 
 
+@sweep
 @pytest.mark.parametrize("way, state, once", [(*case, False) for case in CASES] + [(way, "miss", True) for way in ONCE])
 def test_each_may_be_the_first(server, way, state, once):
     run = WAYS[way]
@@ -66,7 +70,7 @@ def test_each_may_be_the_first(server, way, state, once):
             if once:
                 assert attempt(other, run, 1 << 40)[0] == expected, f"{way}, stored after {allocations} allocations"
             done = answer == expected and tried <= allocations
-            allocations += 1 + allocations // 10
+            allocations += 1 + allocations // LEFT_OUT
     assert allocations > 1
     with psycopg.connect(server.dsn(), autocommit=True) as session:
         assert session.execute("SELECT * FROM arrow_cache.check()").fetchall() == []

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from support.memory_ways import CASES, OUT_OF_MEMORY, WAYS, memory_server, private
+from support.sweeps import LONG, sweep
 
 # Runs as the account of the server. Limits a process to the memory it has plus a number of bytes; a negative number lifts the limit.
 LIMITER = """
@@ -28,7 +29,7 @@ for line in sys.stdin:
     print(pid, flush=True)
 """
 FIRST, LAST = 16 * 1024, 1 << 30
-STEP = float(os.environ.get("MEMORY_LIMIT_STEP", 1.6))  # a smaller one finds more and takes longer
+STEP = float(os.environ.get("MEMORY_LIMIT_STEP", 1.6 if LONG else 2.6))  # a smaller one finds more and takes longer
 
 
 class Server:
@@ -84,6 +85,7 @@ def attempt(server, run, more):
         return answer
 
 
+@sweep
 @pytest.mark.parametrize("way, state", CASES)
 def test_only_out_of_memory(server, way, state):
     run, logged = WAYS[way], len(server.log())

@@ -6,6 +6,7 @@ import itertools
 import pytest
 
 from support.asking import wait_until
+from support.sweeps import thinned
 from support.wire import data_rows, types
 
 SETUP = """
@@ -54,10 +55,7 @@ def in_parts(client, query, sizes, portal, change_after=None):
     return parts
 
 
-@pytest.mark.parametrize("portal", ["", "C_1"])
-@pytest.mark.parametrize("change_after", [None, 0, 1, 2])
-@pytest.mark.parametrize("query", [SORTED, GROUPED])
-@pytest.mark.parametrize("sizes", [[400, 400, 400], [1000, 1], [999, 1], [1001], [0]])
+@thinned("portal, query, sizes, change_after", ["", "C_1"], [SORTED, GROUPED], [[400, 400, 400], [1000, 1], [999, 1], [1001], [0]], [None, 0, 1, 2], one_in=2)
 def test_answers_that_depend_on_settings(both, portal, query, sizes, change_after):
     on, off = both
     # A change after the first row does not show.
