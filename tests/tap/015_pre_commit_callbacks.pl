@@ -73,25 +73,27 @@ my $PATH = 'SET search_path = work;';
 for my $when (sort keys %LOADED)
 {
 	my $node = new_server($when, conf => "$LOADED{$when}\nmax_prepared_transactions = 5\n");
+	my ($reader, $writer) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
+	$_->query_safe("SET client_min_messages = error; $PATH") for $reader, $writer;
 	# Reads a table three times and once without the cache. Gives the three answers, their statuses, and the last one.
 	my $look = sub {
 		my ($table) = @_;
 		my $query = "SELECT x.* FROM $table x ORDER BY 1;";
 		my $cached = "$query SELECT '=> ' || arrow_cache.last_status();";
-		my @read = split /\n?=> (\w+)\n?/, $node->safe_psql('postgres',
-			"$PATH " . $cached x 3 . " SET pg_arrow_cache.enabled = off; $query");
+		my @read = split /\n?=> (\w+)\n?/, $reader->query_safe(
+			$cached x 3 . " SET pg_arrow_cache.enabled = off; $query RESET pg_arrow_cache.enabled;");
 		return ([ @read[0, 2, 4] ], [ @read[1, 3, 5] ], $read[6] // '');
 	};
 	for my $run (map { my $own = $_; map { [ @$own, $_ ] } 'COMMIT', q{PREPARE TRANSACTION 'p'} } @OWN)
 	{
 		my ($first, $sql, $end) = @$run;
-		$node->safe_psql('postgres', "SET client_min_messages = error; DROP SCHEMA IF EXISTS work CASCADE; $SCHEMA");
+		$writer->query_safe("DROP SCHEMA IF EXISTS work CASCADE; $SCHEMA");
 		for my $late (@LATE)
 		{
 			my ($what, $setting, $value, $changed) = @$late;
 			my $name = "$when, after $first: $what ($end)";
 			my %before = map { $_ => ($look->($_))[2] } @$changed;
-			$node->safe_psql('postgres', "$PATH BEGIN; $sql; SET LOCAL late_writer.$setting = '$value'; $end");
+			$writer->query_safe("BEGIN; $sql; SET LOCAL late_writer.$setting = '$value'; $end;");
 			if ($end =~ /^PREPARE/)
 			{
 				# TRUNCATE and CREATE keep readers waiting until the end.
@@ -99,7 +101,7 @@ for my $when (sort keys %LOADED)
 				{
 					is_deeply(($look->($_))[0], [ ($before{$_}) x 3 ], "$name: $_ while prepared") for @$changed;
 				}
-				$node->safe_psql('postgres', q{COMMIT PREPARED 'p'});
+				$writer->query_safe(q{COMMIT PREPARED 'p';});
 			}
 			for my $table (@$changed)
 			{
@@ -112,6 +114,7 @@ for my $when (sort keys %LOADED)
 		$look->('untouched');
 		is_deeply(($look->('untouched'))[1], [ ('HIT') x 3 ], "$when, after $first: another table ($end)");
 	}
+	$_->quit for $reader, $writer;
 	$node->stop;
 }
 
