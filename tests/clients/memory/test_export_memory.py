@@ -1,4 +1,4 @@
-"""An export takes the memory of one batch and one chunk in its backend, whatever the size of the result."""
+"""An export takes the memory of one batch and one chunk in its backend, whatever the size of the result. Arrow's LZ4 needs two blocks of 4 MB besides."""
 
 import re
 from pathlib import Path
@@ -11,6 +11,8 @@ from support.exports import copy_statement
 SCHEMA = "export_memory"
 SMALL = f"SELECT a, pad FROM {SCHEMA}.big WHERE a <= 2000 ORDER BY a"
 LARGE = f"SELECT a, pad FROM {SCHEMA}.big ORDER BY a"
+# The allocator may have given them back or not before the export begins, and between two messages (`bytes_of_values` in src/export/ipc_stream.rs).
+LZ4_BLOCKS = 2 * 4 * 1024 * 1024
 BEYOND = f"SELECT x.a, x.pad FROM {SCHEMA}.big x, generate_series(1, 3) g"  # more than max_entry_size
 
 
@@ -76,4 +78,5 @@ def test_bounded(big, way, state, options):
         "miss": ("MISS", None), "hit": ("HIT", None), "too_large": ("MISS", "too_large"), "disabled": ("BYPASS", "disabled")}[state]
     raw = 44_000 * 1024 * (3 if state == "too_large" else 1)
     assert size > (raw if "compression" not in options else 1_000_000)
-    assert grown < raw / 8, f"{grown} bytes for a result of {raw}"
+    bound = raw / 8 + (LZ4_BLOCKS if options.get("compression") == "lz4" else 0)
+    assert grown < bound, f"{grown} bytes for a result of {raw}"
