@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from support.sweeps import LONG, sweep
 from support.wire import Wire, data_rows
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe")
@@ -112,6 +113,7 @@ def events(server):
     return server
 
 
+@sweep
 @pytest.mark.parametrize("zone", ZONES)
 def test_all_boundaries(events, at, zone):
     """Moments come in any order: what was stored before a boundary is there when the clock is set back."""
@@ -122,9 +124,13 @@ def test_all_boundaries(events, at, zone):
     moments = list(instants())
     random.Random(zone).shuffle(moments)
     seen = {}
-    for moment in moments:
+    one_in = 1 if LONG else 3
+    for turn, moment in enumerate(moments):
         events.set(moment)
         for number, question in enumerate(QUESTIONS):
+            # Each question is asked at one of three moments, and each moment meets a third of them.
+            if (turn + number) % one_in:
+                continue
             expected = plain.rows(question)
             for text in (question, f"EXECUTE q{number}"):
                 assert cached.rows(text) == expected, (question, moment)

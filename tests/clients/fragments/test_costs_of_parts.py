@@ -36,6 +36,14 @@ def test_rows_of_parts_take_no_temporary_files(connect, world):
         assert reader.rows("SELECT count(*) FROM (SELECT t, count(*) AS c FROM big GROUP BY t) s") == [(6000,)]
 
 
+def assert_ends(is_combined):
+    """Ten runs in a row are not combined. A run that is disturbed by others on the machine may make the next one seem worth it."""
+    combined = [True]
+    while any(combined[-10:]):
+        combined.append(is_combined(len(combined)))
+        assert len(combined) < 400
+
+
 def test_what_takes_much_longer_is_not_combined_for_long(connect, world):
     """Planning a join for each leaf takes longer than running it."""
     names = [f"d{number}" for number in range(9)]
@@ -43,10 +51,14 @@ def test_what_takes_much_longer_is_not_combined_for_long(connect, world):
         world.execute(f"CREATE TABLE {name} AS SELECT g AS id, g % 10 AS next FROM generate_series(0, 9) g; ANALYZE {name}")
     joined = " ".join(f"JOIN {name} ON {name}.id = {before}.next" for before, name in zip(names, names[1:]))
     reader = connect("-c pg_arrow_cache.fragment_min_time=0 -c join_collapse_limit=1", prepare_threshold=None)
-    before = world.rows("SELECT fragment_runs FROM arrow_cache.stats")[0][0]
-    for number in range(40):
+
+    def is_combined(number):
+        runs = "SELECT fragment_runs FROM arrow_cache.stats"
+        before = world.rows(runs)
         reader.rows(f"SELECT count(*) FROM p JOIN d0 ON d0.id = p.x % 10 {joined} WHERE p.x = {number}")
-    assert world.rows("SELECT fragment_runs FROM arrow_cache.stats")[0][0] - before <= 9
+        return world.rows(runs) != before
+
+    assert_ends(is_combined)
 
 
 def test_planning_counts_where_definitions_keep_changing(connect, world):
@@ -62,7 +74,11 @@ def test_planning_counts_where_definitions_keep_changing(connect, world):
     reader.execute(SHOW_PLANS)
     # The transaction that creates it is under way all the time.
     world.execute("BEGIN; CREATE TABLE other (a int)")
-    for number in range(40):
+
+    def is_combined(number):
+        plans.clear()
         reader.rows(query + str(number))
+        return any("ArrowCacheFragments" in plan for plan in plans)
+
+    assert_ends(is_combined)
     world.execute("ROLLBACK")
-    assert sum("ArrowCacheFragments" in plan for plan in plans) <= 9
