@@ -207,7 +207,7 @@ fn look_up(
     }
     match found {
         Ok(miss) => {
-                miss.note(store, desc.plan());
+            miss.note(store, desc.plan());
             Some(Task::Store(miss))
         }
         Err(reason) => {
@@ -215,7 +215,7 @@ fn look_up(
                 let of_form = || plan_marker::form_of(desc.plan()).map(Fingerprint::of_form);
                 timing::time_run(planned_as.or_else(of_form));
             }
-                note_bypass(store, reason, desc.plan());
+            note_bypass(store, reason, desc.plan());
             None
         }
     }

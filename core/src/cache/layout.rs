@@ -8,7 +8,7 @@ use crate::cache::counters::{STRIPES, Stripe};
 use crate::cache::entry::Entry;
 use crate::cache::header::Header;
 use crate::cache::seat::Seat;
-use crate::cache::speeds::SpeedWord;
+use crate::cache::speed_word::SpeedWord;
 use crate::cache::statement_record::{Gathering, StatementRecord, WAYS};
 use crate::versions::definers;
 use crate::versions::slot::Slot;

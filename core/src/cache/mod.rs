@@ -22,7 +22,7 @@
 //! | `steps` | whether somebody is changing what belongs together |
 //! | `store` | what a process holds to reach all this: the block, the locks, the arena |
 //! | `layout` | where each part of the block lies |
-//! | `header`, `bucket`, `entry`, `seat`, `rendition`, `statement_record`, `claim_place` | the records in the block |
+//! | `header`, `bucket`, `entry`, `speed_word`, `seat`, `rendition`, `statement_record`, `claim_place` | the records in the block |
 //! | `counters` | what is counted |
 //! | `claims` | who computes which answer at this moment |
 //! | `key` | the key of a cached result |
@@ -50,6 +50,7 @@ mod rendition;
 mod renditions;
 mod seat;
 mod seats;
+mod speed_word;
 mod speeds;
 mod statement_record;
 mod statements;

@@ -23,7 +23,7 @@ use crate::cache::header::Header;
 use crate::cache::layout::Layout;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::seat::Seat;
-use crate::cache::speeds::SpeedWord;
+use crate::cache::speed_word::SpeedWord;
 use crate::cache::statement_record::{Gathering, StatementRecord};
 use crate::cache::steps::Step;
 use crate::replay::state::ReplayState;
