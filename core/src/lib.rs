@@ -13,7 +13,7 @@
 //! | bucket chains, an entry's step between published and limbo | the partition lock, exclusive; lookups take none (`cache/index.rs`) |
 //! | free list, limbo list | the store lock |
 //! | what became of the executions of each statement | a partition lock; what a process gathers of it, a word of its own (`cache/statements.rs`) |
-//! | pins, seats, hits, last use, counters, speeds, records of keys, bytes of fragments | nothing: atomics |
+//! | pins, seats, hits, last use, counters, speeds, bytes of fragments | nothing: atomics |
 //! | versions of relations ([`versions`]) | the sequence word of the slot |
 //! | which definitions are being changed ([`versions`]) | atomics |
 //! | who computes which answer ([`cache::claims`]) | atomics |

@@ -161,21 +161,3 @@ fn pinned_entries_are_not_evicted() {
     store.abandon(fill(&store, &[], 0).unwrap());
     store.unpin(held);
 }
-
-#[test]
-fn a_question_was_asked_once_a_run_was_counted_or_an_answer_stored() {
-    let block = Block::new(20, 64 * KIB);
-    let store = block.attach(0);
-    assert!(!store.was_asked(key(1)) && !store.was_asked(key(2)));
-    store.count_run(key(1));
-    assert!(store.was_asked(key(1)));
-    small(&store, 2, 0);
-    assert!(store.was_asked(key(2)));
-    assert!(present(&store, 2));
-    assert_eq!(store.retire_matching(|_| true), 1);
-    assert!(store.was_asked(key(2)), "also when the answer has gone");
-    assert!(
-        !store.was_asked(arrow_cache_core::CacheKey(arrow_cache_core::Hash128 { hi: 0, lo: 3 })),
-        "words without a run are of no key"
-    );
-}

@@ -235,21 +235,6 @@ fn a_visitor_that_panics_leaves_no_pin() {
 }
 
 #[test]
-fn runs_are_counted_by_key() {
-    let block = Block::new(1, 64 * KIB);
-    let store = block.attach(0);
-    let first = arrow_cache_core::CacheKey(arrow_cache_core::Hash128 { hi: 0, lo: 5 });
-    let same_word = arrow_cache_core::CacheKey(arrow_cache_core::Hash128 { hi: 1 << 32, lo: 5 });
-    assert_eq!([store.count_run(first), store.count_run(first), store.count_run(key(3))], [1, 2, 1]);
-    assert_eq!(store.count_run(same_word), 1);
-    assert_eq!(store.count_run(first), 1);
-    for _ in 0..(if cfg!(miri) { 10 } else { 70_000 }) {
-        store.count_run(first);
-    }
-    assert_eq!(store.count_run(first), if cfg!(miri) { 12 } else { 65_535 });
-}
-
-#[test]
 fn a_store_without_entries_stores_nothing() {
     let block = Block::new(0, 64 * KIB);
     let store = block.attach(0);

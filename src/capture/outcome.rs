@@ -5,7 +5,7 @@ use std::time::Duration;
 use arrow_cache_core::{Counter, Ending, Pin, Reason};
 
 use super::fill::ResultFill;
-use crate::lookup::{Miss, Missed, quick_statements, timing};
+use crate::lookup::{Miss, Missed, admission, quick_statements, timing};
 use crate::report::{decision_log, tally};
 use crate::{session, settings, shmem};
 
@@ -31,18 +31,20 @@ pub fn check_start(miss: &Miss) -> Result<(), Reason> {
     miss.guarantees.started.check(&shmem::store().ok_or(Reason::NoRoom)?)
 }
 
-/// Notes for all sessions how long a query of this form takes when it is executed to its end, whether its answer is stored or not. Counts
-/// that time, and the time that parts have saved.
+/// Notes for all sessions how long a query of this key, and of its form, takes when it is executed to its end, whether its answer is stored
+/// or not. Counts that time, and the time that parts have saved.
 pub fn note_form_time(miss: &Miss, elapsed: Duration) {
     if let (Some(missed), Some(store)) = (&miss.statement, shmem::store()) {
         let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         store.counters().add(store.stripe(), Counter::TimeExecutedMicros, micros);
         timing::note_form(missed.form, micros, missed.combined);
+        // A run that combines parts is quick because they are stored; computing the answer would not be.
+        let usual = if missed.combined { store.speed(missed.form.0).plain_micros } else { 0 };
+        admission::note_run(&store, miss.key, micros.max(usual));
     }
 }
 
-/// The statement whose speed is worth remembering. A run that combines parts is quick because they are stored; computing
-/// the answer would not be.
+/// The statement whose fingerprint is known by the speed of its run. Not one that combines parts.
 fn timed(miss: &Miss) -> Option<&Missed> {
     miss.statement.as_ref().filter(|missed| !miss.terms.insisted && !missed.combined)
 }
@@ -51,9 +53,6 @@ fn timed(miss: &Miss) -> Option<&Missed> {
 pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
     let Some(missed) = timed(miss) else { return false };
     let too_quick = elapsed < settings::min_execution_time();
-    if let Some(store) = shmem::store() {
-        store.note_too_quick(miss.key, too_quick);
-    }
     quick_statements::note_run(missed.fingerprint, elapsed, too_quick);
     too_quick
 }

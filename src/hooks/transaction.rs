@@ -54,7 +54,7 @@ unsafe fn ended_otherwise(event: pg_sys::XactEvent::Type) {
 fn succeeded(is_committed: bool) {
     session::note_end(|| is_committed.then(backend::now));
     foreign::committed();
-    single_flight::transaction_ended(true);
+    single_flight::transaction_ended();
     forget();
 }
 
@@ -66,7 +66,7 @@ fn failed() {
     session::note_end(|| None);
     foreign::rolled_back();
     capture::forget();
-    single_flight::transaction_ended(false);
+    single_flight::transaction_ended();
     forget();
 }
 

@@ -1,12 +1,12 @@
 //! Decides whether an answer is worth storing, apart from its speed (`quick_statements`), before and during its run:
 //! some first runs give their rows about as fast as these can be stored (plain scans, whose answer saves little), and
 //! are stored when the same is asked again. The rule for these is in core (`storing_time`), and so is what is known of
-//! keys (`key_records`). Decides only what is stored, never an answer.
+//! the runs of a key (`speeds`). Decides only what is stored, never an answer.
 
 use std::rc::Rc;
 use std::time::Duration;
 
-use arrow_cache_core::{CacheKey, Ending, Reason, pays_at_once, storing_nanos};
+use arrow_cache_core::{CacheKey, Ending, Reason, Speed, pays_at_once, storing_nanos};
 
 use super::held_claims::Lead;
 use super::outcome::Miss;
@@ -15,23 +15,31 @@ use crate::query::statement_terms::StatementTerms;
 use crate::settings;
 use crate::shmem::{self, SharedStore};
 
-/// Why the answer under this key will not be stored, for other reasons than its plan. Counts a run, unless the
-/// statement is `only_asked` about.
+/// Notes a run of a key: how long computing its answer takes, in microseconds.
+pub fn note_run(store: &SharedStore, key: CacheKey, micros: u64) {
+    store.note_run(key.0.lo, micros, false);
+}
+
+/// What is known of the runs of a key.
+fn runs_of(store: &SharedStore, key: CacheKey) -> Speed {
+    store.speed(key.0.lo)
+}
+
+/// Why the answer under this key will not be stored, for other reasons than its plan. How often it will have to be
+/// executed is no such reason for a statement that is `only_asked` about.
 pub fn refusal(store: &SharedStore, key: CacheKey, terms: StatementTerms, only_asked: bool) -> Option<Reason> {
     if !settings::populate() {
         return Some(Reason::PopulateOff);
     }
-    let runs = terms.min_runs();
-    if runs > 1 && !only_asked && store.count_run(key) < runs {
-        return Some(Reason::TooFewRuns);
-    }
     if terms.insisted {
         return None;
     }
-    if store.was_too_quick(key) && !settings::min_execution_time().is_zero() {
-        return Some(Reason::TooQuick);
+    let Speed { executions, plain_micros, .. } = runs_of(store, key);
+    if executions + 1 < terms.min_runs() && !only_asked {
+        return Some(Reason::TooFewRuns);
     }
-    None
+    let was_too_quick = executions > 0 && u128::from(plain_micros) < settings::min_execution_time().as_micros();
+    was_too_quick.then_some(Reason::TooQuick)
 }
 
 /// Bytes of rows after which a run is judged for the first time; then at the end of each batch. A smaller answer is
@@ -54,7 +62,7 @@ impl Watch {
         if miss.statement.as_ref().is_none_or(|missed| missed.combined)
             || miss.terms.insisted
             || settings::min_execution_time().is_zero()
-            || shmem::store()?.was_asked(miss.key)
+            || runs_of(&shmem::store()?, miss.key).executions > 0
         {
             return None;
         }
@@ -71,12 +79,12 @@ impl Watch {
     /// values were turned into columns, of so many bytes. It is noted then, and whoever waits goes on.
     pub fn lets_go(&mut self, values: u64, bytes: u64, elapsed: Duration) -> bool {
         self.is_judged = true;
-        let elapsed = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
-        if pays_at_once(storing_nanos(values, bytes), elapsed) {
+        let nanos = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        if pays_at_once(storing_nanos(values, bytes), nanos) {
             return false;
         }
         if let Some(store) = shmem::store() {
-            store.count_run(self.key);
+            note_run(&store, self.key, nanos / 1000);
         }
         self.lead.end(Ending::Open);
         true

@@ -16,7 +16,7 @@ use super::call::Call;
 use super::outcome::note_hit;
 use super::rules::{self, Stored};
 use super::verdict::meaning;
-use super::{forms, portal, price, quick_statements, single_flight, staleness};
+use super::{forms, portal, quick_statements};
 use crate::arrow::column::{Column, are_described};
 use crate::invalidation::own_writes::has_transaction_id;
 use crate::pg::memory_context::room_for;
@@ -83,8 +83,14 @@ pub fn make(
     if traits.calls_declared() || !traits.extras.is_none() || often_gives_way(call) {
         return None;
     }
-    let Sought { terms, key, cuts, form } = Sought::of(store, call, identified)?;
-    let Promising { entry, cost, relations } = promising_answer(store, (key, &cuts), form, terms, columns)?;
+    let form = identified.form.id();
+    let Sought { terms, key, cuts } = Sought::of(store, call, identified)?;
+    let read = |view: EntryView<'_>, descriptor: &[u8]| {
+        let is_fit = !view.needs_plan() && are_described(columns, descriptor);
+        let relations = || if has_transaction_id() { view.relations().collect() } else { Vec::new() };
+        is_fit.then(|| (view.entry_id(), view.plan_cost(), relations()))
+    };
+    let (entry, cost, relations) = answer(store, (key, &cuts), terms, read)??;
     // Whoever has written to what it reads gets a plan of his own before the snapshot is taken.
     rules::check_own_writes(&relations).ok()?;
     let place = Pending { call: *call, form, versions, key, entry, terms, cuts }.in_current_memory()?;
@@ -98,7 +104,7 @@ pub fn is_answered(store: &SharedStore, call: &Call<'_>, traits: &QueryTraits) -
     }
     let identified = identity::of(call.query().as_node(), store.seed()).and_then(Identity::into_identified);
     let sought = identified.ok().and_then(|identified| Sought::of(store, call, meaning(identified, traits)));
-    sought.is_some_and(|Sought { key, cuts, terms, .. }| answer(store, (key, &cuts), terms, |_, _| ()).is_ok())
+    sought.is_some_and(|Sought { key, cuts, terms, .. }| answer(store, (key, &cuts), terms, |_, _| ()).is_some())
 }
 
 /// The answer that a query asks for.
@@ -106,20 +112,19 @@ struct Sought {
     terms: StatementTerms,
     key: CacheKey,
     cuts: Cuts,
-    form: FormId,
 }
 
 impl Sought {
     /// That of a one-shot query; `None` if its key cannot be told before it is planned.
     fn of(store: &SharedStore, call: &Call<'_>, identified: Identified) -> Option<Self> {
-        let Identified { form, tree, clock } = identified;
+        let Identified { tree, clock, .. } = identified;
         let terms = StatementTerms::of(call.own_text()).ok()?;
         let environment = environment::hash(store.seed(), &[]).ok()?;
         let asked = Asked { tree, plan_made_otherwise: None, environment };
         // What the planner is given for a Bind is read at its Execute.
         let clock = Clock { trees: clock, params: call.params(), one_message: !call.has_values() };
         let Keyed { key, times } = key::of(&asked, &clock, store.seed()).ok()?;
-        Some(Self { terms, key, cuts: times.cuts, form: form.id() })
+        Some(Self { terms, key, cuts: times.cuts })
     }
 }
 
@@ -131,56 +136,17 @@ fn often_gives_way(call: &Call<'_>) -> bool {
     has_old_snapshot || (call.has_values() && !portal::is_bound_without_name())
 }
 
-/// A stored answer that seems to hold.
-struct Promising {
-    /// Its number.
-    entry: u64,
-    /// What the plan cost that computed it.
-    cost: f64,
-    /// The relations that it rests on, ascending, if the transaction may have written.
-    relations: Vec<u32>,
-}
-
-/// The answer with these columns, if it seems to hold, and needs no plan. If it is outdated, and somebody computes
-/// another one, that is waited for.
-fn promising_answer(
-    store: &SharedStore,
-    (key, cuts): (CacheKey, &Cuts),
-    form: FormId,
-    terms: StatementTerms,
-    columns: &[Column],
-) -> Option<Promising> {
-    let read = |view: EntryView<'_>, descriptor: &[u8]| {
-        let is_fit = !view.needs_plan() && are_described(columns, descriptor);
-        let relations = || if has_transaction_id() { view.relations().collect() } else { Vec::new() };
-        is_fit.then(|| Promising { entry: view.entry_id(), cost: view.plan_cost(), relations: relations() })
-    };
-    // Who may be given the outdated answer does not wait.
-    let waits = || staleness::bound(terms).is_none() && single_flight::wait_before_planning(store, key, form);
-    answer(store, (key, cuts), terms, read)
-        .or_else(
-            |is_outdated| if is_outdated && waits() { answer(store, (key, cuts), terms, read) } else { Err(false) },
-        )
-        .ok()?
-}
-
 /// What is read of the answer under a key, if that seems to hold.
-///
-/// # Errors
-/// There is none; true if it is outdated.
 fn answer<R>(
     store: &SharedStore,
     (key, cuts): (CacheKey, &Cuts),
     terms: StatementTerms,
     read: impl FnOnce(EntryView<'_>, &[u8]) -> R,
-) -> Result<R, bool> {
-    let pin = store.lookup(key).ok_or(false)?;
+) -> Option<R> {
+    let pin = store.lookup(key)?;
     let view = store.view(&pin);
     let fitting = cuts.without_gaps(view.descriptor()).filter(|_| rules::is_promising(store, &pin, terms));
-    let result = match fitting {
-        Some(descriptor) => Ok(read(view, descriptor)),
-        None => Err(!store.is_current(&pin)),
-    };
+    let result = fitting.map(|descriptor| read(view, descriptor));
     store.unpin(pin);
     result
 }
@@ -194,14 +160,6 @@ pub fn pending<'q>(desc: QueryDesc<'q>) -> Option<&'q Pending<'q>> {
 
 /// Puts the serving plan in the place of a placeholder, if the answer holds. If not, the query has to be planned; says which.
 pub fn serve_pending(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> bool {
-    price::go_on();
-    let is_served = serves(desc, flags, pending);
-    price::pause();
-    is_served
-}
-
-/// As `serve_pending`.
-fn serves(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> bool {
     if !session::at_top_level()
         || flags != 0
         || portal::check_statement(desc, desc.plan().as_ptr()).is_err()
@@ -218,7 +176,6 @@ fn serves(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> bool {
     let Some(pin) = valid_answer(&store, desc, pending, &columns) else { return false };
     let hit = Hit { pin, stale: None, columns, guard: None, open: Vec::new() };
     let Some(pin) = serve::swap_plan(desc, hit) else { return false };
-    quick_statements::note_looked_up();
     if let Some(fingerprint) = quick_statements::take_planned() {
         quick_statements::note_hit(fingerprint, store.view(pin).execution_micros());
     }

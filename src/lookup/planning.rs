@@ -9,7 +9,7 @@ use super::fingerprint::Fingerprint;
 use super::forms::{self, Finding};
 use super::placeholder;
 use super::verdict::{Eligible, check, meaning};
-use super::{price, quick_statements, rules, timing, unclear_hints};
+use super::{quick_statements, rules, timing, unclear_hints};
 use crate::pg::allocator;
 use crate::query::eligibility::reads_nothing;
 use crate::query::hashes::FormId;
@@ -51,9 +51,7 @@ pub fn may_be_kept(call: &Call<'_>) -> bool {
 ///
 /// Bodies of functions in FROM are put into the query of the call (`Call::put_bodies`): that query is to be planned.
 pub fn before_planning(call: &mut Call<'_>) -> Planning {
-    let planning = consider(call).unwrap_or_else(Planning::Refused);
-    price::pause();
-    planning
+    consider(call).unwrap_or_else(Planning::Refused)
 }
 
 /// As `before_planning`.

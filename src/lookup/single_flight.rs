@@ -1,22 +1,21 @@
 //! One computes, the others wait: who misses an answer claims it, and who asks the same meanwhile waits for it, for a bounded time.
 //!
-//! Waiting changes only when a lookup is made, or a snapshot taken; whether a stored answer may be given is asked as for any other. A session
+//! Waiting changes only when a lookup is made; whether a stored answer may be given is asked as for any other. A session
 //! that waits holds locks, and condition variables are unknown to the server's detection of deadlocks. So it gives up when somebody waits for a lock that it
 //! holds, or when whoever computes is held up by a lock or by its client. Who waits holds no claim that others wait for.
 //!
-//! Claims lie in shared memory (core, `cache/claims.rs`), those of this session in `held_claims`; `waited` counts how waits end. For how long the
-//! statement may still wait that is being planned is state of this backend, until it starts.
+//! Claims lie in shared memory (core, `cache/claims.rs`), those of this session in `held_claims`; `waited` counts how waits end.
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use arrow_cache_core::{CacheKey, Claimed, Dependency, Reason, Taking, Wanted};
+use arrow_cache_core::{CacheKey, Claimed, Counter, Dependency, Reason, Taking, Wanted};
 
 use super::held_claims::{self, Lead};
 use super::outcome::{Found, Guarantees};
 use super::portal;
-use super::waited::{self, WaitEnd};
+use super::waited;
 use crate::pg::backend_local::Local;
 use crate::pg::{attention, backend, waiting};
 use crate::query::hashes::FormId;
@@ -32,8 +31,6 @@ const CROWD: Duration = Duration::from_millis(100);
 /// How long a session sleeps before it looks whether it stands in somebody's way.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// Until when the statement may wait that waited when it was planned. Taken by its start.
-static PLANNED: Local<Cell<Option<Instant>>> = Local::new(Cell::new(None));
 /// Something is to be done at the end of the transaction.
 static USED: Local<Cell<bool>> = Local::new(Cell::new(false));
 
@@ -67,31 +64,13 @@ struct Bounds {
     for_one: Duration,
 }
 
-/// Until when one statement waits for all who compute its answer, one after the other if they fail. Counted from the first time.
-#[derive(Default)]
-struct Patience(Option<Instant>);
-
-impl Patience {
-    /// That of a statement that starts: what is left of it since the statement was planned.
-    fn of_start() -> Self {
-        Self(PLANNED.take())
-    }
-
-    /// How long the next one who computes the answer may be waited for; `None` if the time is over.
-    fn left(&mut self, bounds: Bounds) -> Option<Duration> {
-        let now = Instant::now();
-        let left = self.0.get_or_insert(now + bounds.in_all).saturating_duration_since(now);
-        Some(left.min(bounds.for_one)).filter(|left| !left.is_zero())
-    }
-}
-
 /// Has a miss computed by one of those who ask at the same time. `ask` looks the question up once more.
 pub fn share(store: &SharedStore, found: Found, ask: impl Fn() -> Result<Found, Reason>) -> Found {
     let Found::Miss(mut miss) = found else { return found };
     if miss.refused.is_some() {
         return Found::Miss(miss);
     }
-    let mut patience = Patience::of_start();
+    let mut until = None;
     let Guarantees { stale_bound, known_good, catalogs, .. } = miss.guarantees;
     let wanted = stale_bound
         .map_or(Wanted::Current, |bound| late(store, known_good, backend::now().saturating_sub(bound), catalogs));
@@ -100,7 +79,7 @@ pub fn share(store: &SharedStore, found: Found, ask: impl Fn() -> Result<Found, 
     let mut sleeps = stale_bound.is_none();
     loop {
         let missed = Missed { key: miss.key, form, dependencies: &miss.guarantees.dependencies, wanted };
-        match join(store, missed, &mut patience, sleeps) {
+        match join(store, missed, &mut until, sleeps) {
             Joined::Computes(lead) => {
                 miss.lead = Rc::new(lead);
                 return Found::Miss(miss);
@@ -110,7 +89,7 @@ pub fn share(store: &SharedStore, found: Found, ask: impl Fn() -> Result<Found, 
         if (!sleeps || stale_bound.is_some() || is_answered(store, miss.key))
             && let Ok(hit @ Found::Hit(..)) = ask()
         {
-            note_answer();
+            waited::end(Counter::WaitsAnswered);
             return hit;
         }
         sleeps = true;
@@ -118,8 +97,8 @@ pub fn share(store: &SharedStore, found: Found, ask: impl Fn() -> Result<Found, 
 }
 
 /// Claims what a statement has missed, or waits for whoever has claimed it. If that one gives up, one of those who have waited takes its place, and
-/// the others wait for it. Without `sleeps` it does not wait, and is to look again.
-fn join(store: &SharedStore, missed: Missed<'_>, patience: &mut Patience, sleeps: bool) -> Joined {
+/// the others wait for it, all `until` the same time, which counts from the first. Without `sleeps` it does not wait, and is to look again.
+fn join(store: &SharedStore, missed: Missed<'_>, until: &mut Option<Instant>, sleeps: bool) -> Joined {
     let alone = |how| {
         waited::end(how);
         Joined::Computes(Lead::default())
@@ -127,25 +106,26 @@ fn join(store: &SharedStore, missed: Missed<'_>, patience: &mut Patience, sleeps
     let bounds = longest_wait(store, missed.form);
     // Who accepts outdated answers is given one while somebody computes the next: that one claims it even if nobody is to wait.
     if (bounds.is_none() && missed.wanted == Wanted::Current) || !held_claims::has_room() {
-        return alone(WaitEnd::GivenUp);
+        return alone(Counter::WaitsGivenUp);
     }
     note_use();
     match store.claims().take(missed.key, missed.dependencies, &store.versions(), waiting::own_process(), missed.wanted)
     {
         Taking::Taken(claim) => {
-            waited::end(WaitEnd::TakenOver);
+            waited::end(Counter::WaitsTakenOver);
             Joined::Computes(Lead::of(claim))
         }
         Taking::Claimed(_) if !sleeps => Joined::LooksAgain,
         Taking::Claimed(claimed) => {
-            let Some(bounds) = bounds.filter(|_| may_sleep()) else { return alone(WaitEnd::GivenUp) };
-            match patience.left(bounds).map_or(Waited::TooLong, |left| wait(store, &claimed, missed.wanted, left)) {
-                Waited::Over => Joined::LooksAgain,
-                Waited::TooLong => alone(WaitEnd::TimedOut),
-                Waited::InVain => alone(WaitEnd::GivenUp),
+            let Some(bounds) = bounds.filter(|_| may_sleep()) else { return alone(Counter::WaitsGivenUp) };
+            let now = Instant::now();
+            let left = until.get_or_insert(now + bounds.in_all).saturating_duration_since(now);
+            match wait(store, &claimed, missed.wanted, left.min(bounds.for_one)) {
+                None => Joined::LooksAgain,
+                Some(how) => alone(how),
             }
         }
-        Taking::Refused => alone(WaitEnd::GivenUp),
+        Taking::Refused => alone(Counter::WaitsGivenUp),
     }
 }
 
@@ -171,63 +151,19 @@ fn is_answered(store: &SharedStore, key: CacheKey) -> bool {
     })
 }
 
-/// Waits for whoever computes an answer, before a query is planned whose stored answer is outdated; says whether there is one now. The snapshot of the
-/// execution is taken later, so that it sees what the answer rests on.
-pub fn wait_before_planning(store: &SharedStore, key: CacheKey, form: FormId) -> bool {
-    PLANNED.set(None);
-    if session::explaining() || !session::at_top_level() {
-        return false;
-    }
-    let Some(claimed) = store.claims().find(key, &store.versions(), Wanted::Current) else { return false };
-    let Some(bounds) = longest_wait(store, Some(form)).filter(|_| may_sleep()) else { return false };
-    note_use();
-    let mut patience = Patience::default();
-    let waited = patience.left(bounds).map_or(Waited::TooLong, |left| wait(store, &claimed, Wanted::Current, left));
-    // Whoever takes too long is not waited for a second time when the statement starts.
-    PLANNED.set(if waited == Waited::TooLong { Some(Instant::now()) } else { patience.0 });
-    // How it ends otherwise shows when the statement starts.
-    let is_there = waited == Waited::Over && is_answered(store, key);
-    if is_there {
-        note_answer();
-    }
-    is_there
-}
-
-/// Has the statement under way waited for another one?
-#[inline]
-pub fn has_waited() -> bool {
-    waited::is_any()
-}
-
-/// What was waited for is there.
-fn note_answer() {
-    waited::end(WaitEnd::Answered);
-}
-
-/// A statement is executed without having been given the answer that it waited for when it was planned.
-pub fn note_execution() {
-    waited::end(WaitEnd::GivenUp);
-}
-
 /// Something is kept until the transaction ends.
 fn note_use() {
     attention::leave_for_end();
     USED.set(true);
 }
 
-/// The transaction has ended: nobody waits any longer for what it was to compute. Cannot raise.
+/// The transaction has ended: nobody waits any longer for what it was to compute. A wait that has not ended by now was stopped. Cannot raise.
 #[inline]
-pub fn transaction_ended(is_committed: bool) {
+pub fn transaction_ended() {
     if USED.replace(false) {
-        used_transaction_ended(is_committed);
+        held_claims::transaction_ended();
+        waited::end(Counter::WaitsStopped);
     }
-}
-
-#[inline(never)]
-fn used_transaction_ended(is_committed: bool) {
-    PLANNED.set(None);
-    held_claims::transaction_ended();
-    waited::transaction_ended(is_committed);
 }
 
 /// How long a statement of this form waits at most; `None` if it does not wait, and nobody for it.
@@ -256,44 +192,31 @@ fn may_sleep() -> bool {
         && waiting::is_alone_in_transaction()
 }
 
-/// What came of waiting for one session.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Waited {
-    /// Its claim was given back.
-    Over,
-    /// It took as long as it may.
-    TooLong,
-    /// It was in vain, or in somebody's way.
-    InVain,
-}
-
-/// Waits until a claim is given back, or waiting is in vain or in somebody's way.
-fn wait(store: &SharedStore, claimed: &Claimed, wanted: Wanted, bound: Duration) -> Waited {
+/// Waits until a claim is given back. If it is waited for no longer, since that takes too long, or is in vain or in somebody's way, returns as
+/// what that counts.
+fn wait(store: &SharedStore, claimed: &Claimed, wanted: Wanted, bound: Duration) -> Option<Counter> {
     let began = Instant::now();
     let (claims, versions) = (store.claims(), store.versions());
     let mut has_slept = false;
     let waited = loop {
         if !claims.is_held(claimed) {
-            break Waited::Over;
+            break None;
         }
         let left = bound.saturating_sub(began.elapsed());
         if left.is_zero() {
-            break Waited::TooLong;
+            break Some(Counter::WaitsTimedOut);
         }
         let is_promising = claims.is_promising(claimed, &versions, wanted);
         if !is_promising || waiting::is_held_up(claimed.owner()) || waiting::is_in_the_way() {
-            break Waited::InVain;
+            break Some(Counter::WaitsGivenUp);
         }
-        if !has_slept {
-            waited::begin_sleep();
-            has_slept = true;
-        }
+        waited::begin();
+        has_slept = true;
         shmem::sleep_on_claim(claimed, left.min(SLICE));
     };
     if has_slept {
         waiting::leave();
-        waited::end_sleep();
     }
     // It may have been given back just now.
-    if claims.is_held(claimed) { waited } else { Waited::Over }
+    waited.filter(|_| claims.is_held(claimed))
 }

@@ -18,8 +18,8 @@ use crate::shmem::SharedStore;
 
 /// The last part of the bound, in which the answer is computed anew: one in so many.
 const LAST_PART: i64 = 8;
-/// By which part of the longest time runs may take longer without anybody waiting: one in so many.
-const MARGIN: i64 = 16;
+/// By which part of the usual time runs may take longer without anybody waiting: one in so many.
+const MARGIN: i64 = 4;
 
 /// How old an answer a statement accepts on these terms, in microseconds; `None` if it has to be exact.
 ///
@@ -79,9 +79,8 @@ pub fn servable_age(store: &SharedStore, pin: &Pin, statement: &Statement<'_>, b
     {
         return None;
     }
-    // The form may have run while many others did: then this answer knows better how long a run takes.
-    let longest = store.speed(statement.cacheable.form.0).longest_micros.min(view.execution_micros().saturating_mul(2));
-    let is_due = age >= bound.saturating_sub(time_ahead(bound, i64::try_from(longest).unwrap_or(i64::MAX)));
+    let usual = store.speed(statement.cacheable.form.0).plain_micros.max(view.execution_micros());
+    let is_due = age >= bound.saturating_sub(time_ahead(bound, i64::try_from(usual).unwrap_or(i64::MAX)));
     let is_computed = || {
         let wanted = single_flight::late(store, now, end.saturating_sub(bound), statement.current.catalogs);
         single_flight::is_computed(store, statement.key, wanted)
@@ -90,11 +89,11 @@ pub fn servable_age(store: &SharedStore, pin: &Pin, statement: &Statement<'_>, b
     (!is_due || is_computed()).then_some(now - known_good)
 }
 
-/// How long before the end of the bound the next answer is begun, if a run takes `longest` at most. The next answer is as old as its run is long when
-/// it takes the place of this one: a run that takes so long has to begin every `bound - longest` at least, if nobody is to wait. What is
+/// How long before the end of the bound the next answer is begun, if a run usually takes so long. The next answer is as old as its run is long when
+/// it takes the place of this one: a run that takes so long has to begin every `bound - usual` at least, if nobody is to wait. What is
 /// added for runs that take longer makes them more frequent.
-fn time_ahead(bound: i64, longest: i64) -> i64 {
-    (bound / LAST_PART).max(longest.saturating_add(longest / MARGIN))
+fn time_ahead(bound: i64, usual: i64) -> i64 {
+    (bound / LAST_PART).max(usual.saturating_add(usual / MARGIN))
 }
 
 /// May the answer of a run be stored although rows have changed since its snapshot was taken? It is outdated from the start, and right as of

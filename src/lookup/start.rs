@@ -8,7 +8,7 @@ use super::find::{Lateness, find};
 use super::fingerprint::Fingerprint;
 use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
-use super::{clock_free, portal, price, quick_statements, single_flight, timing};
+use super::{clock_free, portal, quick_statements, single_flight, timing};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, backend, compat};
@@ -64,7 +64,6 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
     let planned_as = quick_statements::take_planned();
     if desc.operation() != pg_sys::CmdType::CMD_SELECT {
         session::forget_timed();
-        single_flight::note_execution();
         note_bypass(&store, Reason::NotSelect, desc.plan());
         return None;
     }
@@ -105,8 +104,7 @@ pub fn pass_at_once(desc: QueryDesc<'_>) -> bool {
     };
     let reason = refusal.unwrap_or(Reason::TooQuick);
     let Some(counters) = shmem::own_counters() else { return false };
-    if single_flight::has_waited()
-        || session::is_explaining()
+    if session::is_explaining()
         || decision_log::is_wanted()
         || !tally::is_counted_once(reason, compat::query_id(&plan))
         || !session::at_top_level()
@@ -189,13 +187,11 @@ fn look_up(
     flags: i32,
     (planned_as, asked): (Option<Fingerprint>, Asked),
 ) -> Option<Task> {
-    price::start(planned_as);
     // Beside the time of now nobody expects rows of another time.
     let lateness = if asked == Asked::Whole { Lateness::Accepted(None) } else { Lateness::Refused };
     let found = portal::check_statement(desc, planned)
         .and_then(|()| check_updatable(desc.plan()))
         .and_then(|()| find(store, &Question { started_by_client: true, planned_as, ..Question::of(desc) }, lateness));
-    quick_statements::note_looked_up();
     let found = found.map(|found| share_work(store, desc, flags, (found, lateness)));
     let found = match found {
         Ok(Found::Hit(hit, verify)) => {
@@ -211,7 +207,6 @@ fn look_up(
     }
     match found {
         Ok(miss) => {
-            single_flight::note_execution();
             miss.note(store, desc.plan());
             Some(Task::Store(miss))
         }
@@ -220,7 +215,6 @@ fn look_up(
                 let of_form = || plan_marker::form_of(desc.plan()).map(Fingerprint::of_form);
                 timing::time_run(planned_as.or_else(of_form));
             }
-            single_flight::note_execution();
             note_bypass(store, reason, desc.plan());
             None
         }

@@ -6,8 +6,8 @@ use pgrx::pg_sys;
 
 use super::call::Call;
 use super::forms::{self, Finding};
+use super::portal;
 use super::rules::{self, UNKNOWN_CATALOGS};
-use super::{portal, price};
 use crate::pg::tree::{Tree, children};
 use crate::query::eligibility::{Checked, QueryTraits, check_query};
 use crate::query::hashes::{FormHash, FormId, ResolutionHash};
@@ -147,10 +147,8 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, eligible: Eligible)
     // SAFETY: the caller promises that the plan was just made, so it is valid. It is not read any more when the verdict is attached.
     unsafe {
         let Some(made) = Tree::enter(plan) else { return };
-        price::go_on();
         let verdict = of_plan(made, eligible);
         plan_marker::attach(plan, verdict);
-        price::pause();
     }
 }
 

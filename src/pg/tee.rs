@@ -5,6 +5,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use crate::pg::error_passing::edge;
+use crate::pg::memory_context::context_below;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::row::Row;
 
@@ -63,15 +64,7 @@ impl<S: RowSink> Tee<S> {
     pub unsafe fn new(query: QueryDesc<'_>, sink: S) -> Self {
         let Some(parent) = query.memory() else { unreachable!("a tee is made for a query that has been started") };
         // SAFETY: the memory of a query is valid until it ends; the new context ends with it.
-        let row_context = unsafe {
-            kept!(pg_sys::AllocSetContextCreateInternal(
-                parent,
-                c"pg_arrow_cache row".as_ptr(),
-                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
-                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            ))
-        };
+        let row_context = unsafe { context_below(parent, c"pg_arrow_cache row") };
         let receiver = pg_sys::DestReceiver {
             receiveSlot: Some(receive::<S>),
             rStartup: Some(startup::<S>),

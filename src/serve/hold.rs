@@ -15,7 +15,7 @@ use super::rows::Rows;
 use crate::arrow::column::Column;
 use crate::error::is_about_memory;
 use crate::pg::error_passing::unless;
-use crate::pg::memory_context::room_for;
+use crate::pg::memory_context::{context_below, room_for};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::server;
 use crate::shmem;
@@ -144,17 +144,7 @@ impl Hold {
 fn child_context(query: QueryDesc<'_>) -> Option<pg_sys::MemoryContext> {
     let parent = query.own_context();
     // SAFETY: a live parent and a literal name.
-    unsafe {
-        unless(is_about_memory, || {
-            kept!(pg_sys::AllocSetContextCreateInternal(
-                parent,
-                c"pg_arrow_cache scan".as_ptr(),
-                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
-                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            ))
-        })
-    }
+    unsafe { unless(is_about_memory, || context_below(parent, c"pg_arrow_cache scan")) }
 }
 
 /// The memory context goes away. This runs in the middle of error recovery: it touches atomics, frees Rust memory, and does nothing else.

@@ -11,6 +11,7 @@ use super::enum_labels::EnumLabels;
 use crate::arrow::chunk::Chunk;
 use crate::arrow::column::Column;
 use crate::arrow::decode::{Decoder, Reader};
+use crate::pg::memory_context::context_below;
 use crate::pg::row::Row;
 use crate::pg::{float_text, varlena};
 
@@ -242,13 +243,7 @@ fn emptied(context: &mut pg_sys::MemoryContext) -> pg_sys::MemoryContext {
     // SAFETY: the current context is a live one; a context that was made here is live until `OutputFunctions::end`.
     unsafe {
         if context.is_null() {
-            *context = kept!(pg_sys::AllocSetContextCreateInternal(
-                pg_sys::CurrentMemoryContext,
-                c"pg_arrow_cache values".as_ptr(),
-                pg_sys::ALLOCSET_DEFAULT_MINSIZE as usize,
-                pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
-                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            ));
+            *context = context_below(pg_sys::CurrentMemoryContext, c"pg_arrow_cache values");
         } else {
             kept!(pg_sys::MemoryContextReset(*context));
         }

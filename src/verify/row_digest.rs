@@ -20,6 +20,7 @@ use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
 use crate::pg::backend;
+use crate::pg::memory_context::context_below;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::row::Value;
 use crate::pg::varlena::Varlena;
@@ -152,13 +153,7 @@ impl RowDigest {
         // SAFETY: the values are those of the columns that the digest was made for. What output functions leave behind goes with the
         // context; after an error, with its parent.
         unsafe {
-            let scratch = kept!(pg_sys::AllocSetContextCreateInternal(
-                pg_sys::CurrentMemoryContext,
-                c"pg_arrow_cache verify".as_ptr(),
-                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
-                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-                pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-            ));
+            let scratch = context_below(pg_sys::CurrentMemoryContext, c"pg_arrow_cache verify");
             let caller = pg_sys::MemoryContextSwitchTo(scratch);
             let mut added = Ok(());
             while added.is_ok() {

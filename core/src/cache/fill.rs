@@ -199,7 +199,6 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             self.entry(replaced).unpin();
             self.reclaim_some();
         }
-        self.count_run(key);
         Ok(Pin::of(index))
     }
 

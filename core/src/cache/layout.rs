@@ -7,9 +7,8 @@ use crate::cache::claims::CLAIMS;
 use crate::cache::counters::{STRIPES, Stripe};
 use crate::cache::entry::Entry;
 use crate::cache::header::Header;
-use crate::cache::key_line::KeyLine;
 use crate::cache::seat::Seat;
-use crate::cache::speed_line::SpeedLine;
+use crate::cache::speed_word::SpeedWord;
 use crate::cache::statement_record::{Gathering, StatementRecord, WAYS};
 use crate::versions::definers;
 use crate::versions::slot::Slot;
@@ -18,11 +17,10 @@ use std::fmt;
 
 /// Number of partitions of the index, each with a lock.
 pub const PARTITIONS: usize = 64;
-/// Number of lines that tell how quick statements are. A power of two. Fewer for Miri, which takes minutes to check so
-/// many each time a test ends.
-pub const SPEED_LINES: usize = if cfg!(miri) { 64 } else { 4096 };
-/// Fewest lines that tell how keys were used and executed, of keys that have no entry, too. A power of two.
-pub const LEAST_KEY_LINES: usize = if cfg!(miri) { 64 } else { 16_384 };
+/// Fewest words that tell how quick runs are, those of keys that have no entry, too. A power of two.
+const LEAST_SPEEDS: usize = 32_768;
+/// Such words for each bucket: for the keys of entries, and for the forms and fingerprints of statements.
+const SPEEDS_PER_BUCKET: usize = 2;
 /// Most seats: the others would take more memory, and more time to look through, than they are worth.
 pub const MOST_SEATS: u32 = 1024;
 /// Buckets for which there is the place of one statement's counts, and bounds of the number of places. All are powers of two. The memory does not
@@ -105,10 +103,9 @@ pub struct Layout {
     pub(crate) statements: usize,
     /// A power of two.
     pub(crate) statement_count: usize,
-    pub(crate) speed_lines: usize,
-    pub(crate) key_lines: usize,
+    pub(crate) speeds: usize,
     /// A power of two.
-    pub(crate) key_line_count: usize,
+    pub(crate) speed_count: usize,
     pub(crate) buckets: usize,
     /// A power of two, so that a bucket belongs to one partition.
     pub(crate) bucket_count: usize,
@@ -140,9 +137,8 @@ impl Layout {
         let gatherings = part(seat_count as usize * size_of::<Gathering>());
         let statement_count = (bucket_count / BUCKETS_PER_STATEMENT).clamp(LEAST_STATEMENTS, MOST_STATEMENTS);
         let statements = part(statement_count * size_of::<StatementRecord>());
-        let speed_lines = part(SPEED_LINES * size_of::<SpeedLine>());
-        let key_line_count = bucket_count.max(LEAST_KEY_LINES);
-        let key_lines = part(key_line_count * size_of::<KeyLine>());
+        let speed_count = (bucket_count * SPEEDS_PER_BUCKET).max(LEAST_SPEEDS);
+        let speeds = part(speed_count * size_of::<SpeedWord>());
         let buckets = part(bucket_count * size_of::<Bucket>());
         let entries = part(sizes.max_entries as usize * size_of::<Entry>());
         let occupied = part(occupied_words(sizes.max_entries) * size_of::<u64>());
@@ -167,9 +163,8 @@ impl Layout {
             gatherings,
             statements,
             statement_count,
-            speed_lines,
-            key_lines,
-            key_line_count,
+            speeds,
+            speed_count,
             buckets,
             bucket_count,
             entries,
@@ -212,8 +207,7 @@ mod tests {
                 layout.seats,
                 layout.gatherings,
                 layout.statements,
-                layout.speed_lines,
-                layout.key_lines,
+                layout.speeds,
                 layout.buckets,
                 layout.entries,
                 layout.occupied,

@@ -10,9 +10,8 @@
 //! | `eviction` | making room |
 //! | `published` | looking an entry up, pinning it, is it still valid, retiring it |
 //! | `view` | what can be read of a pinned entry |
-//! | `key_records` | how a key was executed without an answer |
 //! | `worth` | what keeping an entry is worth |
-//! | `speeds` | how quick statements of one form, or of one fingerprint, are |
+//! | `speeds` | how many runs there were of one form, fingerprint or key, and how quick they are |
 //! | `storing_time` | what storing the rows of a run takes, and whether that pays at once |
 //! | `statements` | what became of the executions of each statement |
 //! | `index` | chains of published entries, by key |
@@ -23,7 +22,7 @@
 //! | `steps` | whether somebody is changing what belongs together |
 //! | `store` | what a process holds to reach all this: the block, the locks, the arena |
 //! | `layout` | where each part of the block lies |
-//! | `header`, `bucket`, `entry`, `speed_line`, `key_line`, `seat`, `rendition`, `statement_record`, `claim_place` | the records in the block |
+//! | `header`, `bucket`, `entry`, `speed_word`, `seat`, `rendition`, `statement_record`, `claim_place` | the records in the block |
 //! | `counters` | what is counted |
 //! | `claims` | who computes which answer at this moment |
 //! | `key` | the key of a cached result |
@@ -41,8 +40,6 @@ mod fragment_share;
 mod header;
 mod index;
 pub mod key;
-mod key_line;
-mod key_records;
 pub mod layout;
 mod limbo;
 pub mod memory;
@@ -53,7 +50,7 @@ mod rendition;
 mod renditions;
 mod seat;
 mod seats;
-mod speed_line;
+mod speed_word;
 mod speeds;
 mod statement_record;
 mod statements;

@@ -34,26 +34,12 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
                 self.add_to_statement(key, counts, now);
             }
         }
-        for number in 0..self.statement_set_count() {
-            self.statements_of_set(number).into_iter().flatten().for_each(|(key, counts)| each(key, counts));
+        for (number, set) in self.statement_sets().enumerate() {
+            let known: Taken<WAYS> = self.locks.shared(number % PARTITIONS, || {
+                std::array::from_fn(|way| set.get(way).and_then(StatementRecord::read))
+            });
+            known.into_iter().flatten().for_each(|(key, counts)| each(key, counts));
         }
-    }
-
-    /// What is known of the statements of a set.
-    pub(crate) fn statements_of_set(&self, number: usize) -> Taken<WAYS> {
-        let Some(set) = self.statement_sets().nth(number) else { return [None; WAYS] };
-        self.locks
-            .shared(number % PARTITIONS, || std::array::from_fn(|way| set.get(way).and_then(StatementRecord::read)))
-    }
-
-    pub(crate) fn statement_set_count(&self) -> usize {
-        self.statement_records().len() / WAYS
-    }
-
-    /// The set that a statement belongs to.
-    pub(crate) fn statement_set(&self, key: StatementKey) -> usize {
-        // The number of sets is a power of two.
-        key.hash() as usize & (self.statement_set_count() - 1)
     }
 
     /// How many statements had to make room for others since the counters were zeroed.
@@ -82,7 +68,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     }
 
     fn add_to_statement(&self, key: StatementKey, counts: StatementCounts, now: i64) {
-        let number = self.statement_set(key);
+        // The number of sets is a power of two.
+        let number = key.hash() as usize & (self.layout.statement_count / WAYS - 1);
         let Some(set) = self.statement_records().get(number * WAYS..(number + 1) * WAYS) else { return };
         self.locks.exclusive(number % PARTITIONS, || {
             let own =

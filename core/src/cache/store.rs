@@ -20,11 +20,10 @@ use crate::cache::claims::{CLAIMS, Claims};
 use crate::cache::counters::{Counters, STRIPES, Stripe};
 use crate::cache::entry::Entry;
 use crate::cache::header::Header;
-use crate::cache::key_line::KeyLine;
-use crate::cache::layout::{Layout, SPEED_LINES};
+use crate::cache::layout::Layout;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::seat::Seat;
-use crate::cache::speed_line::SpeedLine;
+use crate::cache::speed_word::SpeedWord;
 use crate::cache::statement_record::{Gathering, StatementRecord};
 use crate::cache::steps::Step;
 use crate::replay::state::ReplayState;
@@ -275,17 +274,11 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         unsafe { self.parts::<StatementRecord>(self.layout.statements, self.layout.statement_count) }
     }
 
-    /// The lines that tell how quick statements are: see `speeds`.
-    pub(crate) fn speed_lines(&self) -> &[SpeedLine; SPEED_LINES] {
-        // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all fields are atomics.
-        unsafe { self.part(self.layout.speed_lines) }
-    }
-
-    /// The lines that tell how keys were used and executed: see `key_records`.
-    pub(crate) fn key_lines(&self) -> &[KeyLine] {
-        // SAFETY: the layout has room for this number of lines at this offset, aligned to a line; zeroed memory is
-        // valid; all fields are atomics.
-        unsafe { self.parts(self.layout.key_lines, self.layout.key_line_count) }
+    /// The words that tell how quick runs are: see `speeds`.
+    pub(crate) fn speed_words(&self) -> &[SpeedWord] {
+        // SAFETY: the layout has room for this number of words at this offset, aligned to a line; zeroed memory is
+        // valid; they are atomics.
+        unsafe { self.parts(self.layout.speeds, self.layout.speed_count) }
     }
 
     /// # Safety

@@ -14,7 +14,7 @@ use crate::versions::snapshot::SnapshotView;
 pub const DATABASE_SLOTS: usize = if cfg!(modelled) { 1 } else { 64 };
 /// Number of slots before those of relations: four kinds that stand for a whole database.
 pub const FIXED_SLOTS: usize = 4 * DATABASE_SLOTS;
-/// Fewest and most slots for relations. Fewer for Miri: see `SPEED_LINES`.
+/// Fewest and most slots for relations. Fewer for Miri, which takes minutes to check so many.
 const RELATION_SLOTS: std::ops::RangeInclusive<usize> = if cfg!(miri) { 256..=256 } else { 8192..=65_536 };
 /// One in 64 bytes of the block may go to slots of relations.
 const SHARE_OF_SLOTS: usize = 64;

@@ -13,6 +13,7 @@ use pgrx::pg_sys;
 use crate::arrow::chunk::Chunk;
 use crate::arrow::column::Column;
 use crate::arrow::decode::{Decoder, Reader};
+use crate::pg::memory_context::context_below;
 use crate::pg::row::{Row, Value};
 
 /// Why a column cannot be delivered.
@@ -122,16 +123,8 @@ impl<'s, 'a> Decoded<'s, 'a> {
 
 /// A memory context below the current one.
 fn context() -> pg_sys::MemoryContext {
-    // SAFETY: the current memory context is there; the name is a literal.
-    unsafe {
-        kept!(pg_sys::AllocSetContextCreateInternal(
-            pg_sys::CurrentMemoryContext,
-            c"pg_arrow_cache delivery".as_ptr(),
-            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
-            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-        ))
-    }
+    // SAFETY: the current memory context is a live one.
+    unsafe { context_below(pg_sys::CurrentMemoryContext, c"pg_arrow_cache delivery") }
 }
 
 /// Runs code whose allocations from PostgreSQL are of no use afterwards. After an error they go with the current context.

@@ -2,7 +2,7 @@
 //! it is asked whether its process runs, then it is looked at again.
 
 use super::finding::{Finding, Findings};
-use super::look::{Look, Processes};
+use super::look::{Look, Processes, STRIDE};
 use crate::atomics::Ordering::Acquire;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::store::Store;
@@ -19,6 +19,13 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
         let versions = self.versions();
         for (number, slot) in versions.slots().iter().enumerate() {
+            if number.is_multiple_of(STRIDE as usize) {
+                processes.pause();
+            }
+            if slot.try_read().is_some_and(|state| !state.is_possible()) {
+                let finding = Finding::of("versions", "a slot holds a set of transactions that cannot be");
+                findings.add(finding.at("slot", number as u64));
+            }
             // It is the same change as long as the word stays odd and the same.
             let Some(change) = slot.change_under_way() else { continue };
             if self.are_left(processes, || slot.change_under_way() == Some(change)) {

@@ -1,11 +1,11 @@
 //! Does everything in the block agree? A check reads, and changes nothing. It is right beside others who work, too:
 //!
-//! * A chain of the index is walked under the shared lock of its partition (`chains`), one bucket at a time; so is a set of statements
-//!   (`statement_sets`).
+//! * A chain of the index is walked under the shared lock of its partition (`chains`), one bucket at a time.
 //! * What spans several words is read without a lock (`records`, `payload`), and counts only if nobody was in a step (`steps`) when the reading began, and no
 //!   step has begun before its end. Else it is read again, some times; then the report says that it is undecided.
-//! * Words that are whole by themselves are read as they are (`words`).
-//! * What a process that has gone left behind (`leftovers`) counts if the process was gone in between two looks that saw the same.
+//! * Versions are whole by themselves, and read as they are. What a process that has gone left behind (`leftovers`) counts if the process was gone in between two looks that saw the same.
+//!
+//! Hints are not looked at, such as speeds and counts: whatever stands there, no answer is wrong, and no memory lost.
 //!
 //! Memory that the check reads in the arena may belong to somebody else by then: places and lengths are compared with the arena before anything is read there.
 //! No lock is held while memory is asked for, or the host is called.
@@ -20,8 +20,6 @@ mod leftovers;
 mod look;
 mod payload;
 mod records;
-mod statement_sets;
-mod words;
 
 pub use finding::Finding;
 pub use look::Processes;
@@ -56,8 +54,6 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let mut findings = Findings::new()?;
         let mut marks = Vec::new();
         let mut blocks = Blocks::new();
-        self.check_words(&mut findings, processes);
-        self.check_statements(&mut findings, processes);
         self.check_leftovers(&mut findings, processes);
         let certain = findings.len();
         let mut is_undecided = true;
