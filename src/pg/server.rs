@@ -84,8 +84,6 @@ unsafe extern "C" {
     pub safe fn IsLogicalWorker() -> bool;
     /// access/xact.h; reads the record.
     pub fn ParseCommitRecord(info: u8, record: *mut c_void, parsed: *mut pg_sys::xl_xact_parsed_commit);
-    /// access/xact.h; reads the record.
-    pub fn ParseAbortRecord(info: u8, record: *mut c_void, parsed: *mut pg_sys::xl_xact_parsed_abort);
     /// utils/elog.h; reads settings.
     pub safe fn message_level_is_interesting(level: c_int) -> bool;
     /// utils/palloc.h

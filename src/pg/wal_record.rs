@@ -1,13 +1,12 @@
 //! A decoded record of the WAL, in the process that replays it. Reads only; nothing here can raise, wait or allocate.
 
+use std::mem::MaybeUninit;
+
 use pgrx::pg_sys;
 use pgrx::pg_sys::RmgrIds;
 
 use super::compat::{RelationFile, file_of_block};
 use super::server;
-
-/// The redo function of a resource manager.
-pub type Redo = unsafe extern "C-unwind" fn(*mut pg_sys::XLogReaderState);
 
 /// A decoded record.
 #[derive(Clone, Copy)]
@@ -17,6 +16,8 @@ pub struct WalRecord<'a> {
 
 /// The end of a transaction as a record tells it.
 pub struct Ended<'a> {
+    /// It commits.
+    pub commits: bool,
     /// The transaction: a top-level one if it commits.
     pub xid: u32,
     /// Sub-transactions that end in the same way.
@@ -80,23 +81,30 @@ impl<'a> WalRecord<'a> {
         unsafe { &*self.decoded.main_data.cast::<T>() }
     }
 
-    /// The commit of a transaction, prepared or not; `None` for other records.
-    pub fn commit(&self) -> Option<Ended<'a>> {
+    /// The end of a transaction, or of a sub-transaction, prepared or not; `None` for other records. Both kinds of ends are laid out in the
+    /// same way, except that no messages are sent for one without commit.
+    pub fn end(&self) -> Option<Ended<'a>> {
         if self.manager() != RmgrIds::RM_XACT_ID {
             return None;
         }
-        let is_prepared = match self.operation() {
-            pg_sys::XLOG_XACT_COMMIT => false,
-            pg_sys::XLOG_XACT_COMMIT_PREPARED => true,
+        let (commits, is_prepared) = match self.operation() {
+            pg_sys::XLOG_XACT_COMMIT => (true, false),
+            pg_sys::XLOG_XACT_COMMIT_PREPARED => (true, true),
+            pg_sys::XLOG_XACT_ABORT => (false, false),
+            pg_sys::XLOG_XACT_ABORT_PREPARED => (false, true),
             _ => return None,
         };
-        // SAFETY: plain numbers and pointers, for which zeros are valid; the function writes the rest, pointers into the record.
+        if let Some((xid, time)) = self.short_end(is_prepared) {
+            return Some(Ended { commits, xid, children: &[], database: 0, messages: &[], time });
+        }
+        // SAFETY: the function writes all of it: numbers, and pointers into the record.
         unsafe {
-            let mut parsed: pg_sys::xl_xact_parsed_commit = std::mem::zeroed();
-            server::ParseCommitRecord(self.info(), self.decoded.main_data.cast(), &raw mut parsed);
-            let xid = if is_prepared { parsed.twophase_xid.into_inner() } else { self.transaction() };
+            let mut parsed = MaybeUninit::<pg_sys::xl_xact_parsed_commit>::uninit();
+            server::ParseCommitRecord(self.info(), self.decoded.main_data.cast(), parsed.as_mut_ptr());
+            let parsed = parsed.assume_init_ref();
             Some(Ended {
-                xid,
+                commits,
+                xid: if is_prepared { parsed.twophase_xid.into_inner() } else { self.transaction() },
                 children: slice(parsed.subxacts.cast(), parsed.nsubxacts),
                 database: parsed.dbId.to_u32(),
                 messages: slice(parsed.msgs, parsed.nmsgs),
@@ -105,29 +113,25 @@ impl<'a> WalRecord<'a> {
         }
     }
 
+    /// The transaction and the time of an end that tells nothing else, as most do.
+    fn short_end(&self, is_prepared: bool) -> Option<(u32, i64)> {
+        let has_more = u32::from(self.info()) & pg_sys::XLOG_XACT_HAS_INFO != 0;
+        // SAFETY: an end begins with this structure.
+        let time = unsafe { self.data::<pg_sys::xl_xact_commit>() }.xact_time;
+        match (has_more, is_prepared) {
+            (false, false) => Some((self.transaction(), time)),
+            (true, true) => {
+                // SAFETY: a word says what more there is, and then comes that: the id at least, as the transaction was prepared.
+                let [_, _, more, xid] = *unsafe { self.data::<[u32; 4]>() };
+                (more == pg_sys::XACT_XINFO_HAS_TWOPHASE).then_some((xid, time))
+            }
+            _ => None,
+        }
+    }
+
     /// What a record of transactions tells (`XLOG_XACT_…`).
     pub fn operation(&self) -> u32 {
         u32::from(self.info()) & pg_sys::XLOG_XACT_OPMASK
-    }
-
-    /// The end of a transaction, or of a sub-transaction, without commit; `None` for other records.
-    pub fn abort(&self) -> Option<Ended<'a>> {
-        if self.manager() != RmgrIds::RM_XACT_ID {
-            return None;
-        }
-        let is_prepared = match self.operation() {
-            pg_sys::XLOG_XACT_ABORT => false,
-            pg_sys::XLOG_XACT_ABORT_PREPARED => true,
-            _ => return None,
-        };
-        // SAFETY: as for commits.
-        unsafe {
-            let mut parsed: pg_sys::xl_xact_parsed_abort = std::mem::zeroed();
-            server::ParseAbortRecord(self.info(), self.decoded.main_data.cast(), &raw mut parsed);
-            let xid = if is_prepared { parsed.twophase_xid.into_inner() } else { self.transaction() };
-            let children = slice(parsed.subxacts.cast(), parsed.nsubxacts);
-            Some(Ended { xid, children, database: parsed.dbId.to_u32(), messages: &[], time: parsed.xact_time })
-        }
     }
 
     /// A transaction and sub-transactions of it, if the record says that these are its.
@@ -145,16 +149,6 @@ impl<'a> WalRecord<'a> {
         let lists = self.manager() == RmgrIds::RM_STANDBY_ID && u32::from(self.info()) == pg_sys::XLOG_RUNNING_XACTS;
         // SAFETY: a record of this kind begins with this structure.
         lists.then(|| unsafe { self.data::<pg_sys::xl_running_xacts>() }.oldestRunningXid.into_inner())
-    }
-
-    /// The new `wal_level` of the primary, if the record tells one.
-    pub fn wal_level(&self) -> Option<i32> {
-        let tells = self.manager() == RmgrIds::RM_XLOG_ID && u32::from(self.info()) == pg_sys::XLOG_PARAMETER_CHANGE;
-        // SAFETY: a record of this kind is this structure; it need not be aligned.
-        tells.then(|| unsafe {
-            let change = self.decoded.main_data.cast::<pg_sys::xl_parameter_change>();
-            (&raw const (*change).wal_level).read_unaligned()
-        })
     }
 }
 

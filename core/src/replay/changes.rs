@@ -64,161 +64,153 @@ pub struct Full;
 /// The place of a note plus one; 0 = none.
 type Link = u16;
 
-/// One change of one transaction.
+/// The first changes of one transaction. Those whose ids have the same remainder share a line: one of them has it, until it is forgotten.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line<const PLACES: usize> {
+    xid: u32,
+    len: u16,
+    /// The first of the notes that found no place in the line, of any of its transactions.
+    further: Link,
+    changes: [Change; PLACES],
+}
+
+/// One change of one transaction that found no place in its line.
 #[derive(Clone, Copy)]
 struct Note {
     xid: u32,
     change: Change,
     /// The next note in the bucket of (transaction, change), or the next free place.
     next_in_bucket: Link,
-    /// The next note of the same transaction.
-    next_of_xid: Link,
-    /// In the first note of a transaction: that of the next transaction in the bucket.
-    next_xid: Link,
+    /// The next note of the same line.
+    next_of_line: Link,
 }
 
-const _: () = assert!(size_of::<Note>() == 16);
+const _: () = assert!(size_of::<Note>() == 12);
 
-/// What running transactions have changed: up to `N` notes, each a pair of transaction and change, found by the pair and by the transaction.
-/// `N` is a power of two below 65536. The empty table consists of zeros.
-pub struct ChangeTable<const N: usize> {
+/// What running transactions have changed: the first changes of a transaction in its line, found by its id alone, as nearly all
+/// transactions have no others. Up to `N` more are notes, found by the pair of transaction and change, and from the line.
+/// A line has place for `PLACES` changes. `LINES` and `N` are powers of two, `N` below 65536. The empty table consists of zeros.
+pub struct ChangeTable<const N: usize, const LINES: usize, const PLACES: usize> {
+    lines: [Line<PLACES>; LINES],
     notes: [Note; N],
     /// First note of each bucket, by hash of (transaction, change).
     by_pair: [Link; N],
-    /// First note of the first transaction of each bucket, by hash of the transaction.
-    by_xid: [Link; N],
     /// Places that were given back, linked by `next_in_bucket`.
     free: Link,
-    /// Places from here on were never used since the table was empty.
+    /// Places from here on were never used.
     untouched: usize,
-    len: usize,
-    /// What was noted last, while it is in the table.
-    latest: Option<(u32, Change)>,
 }
 
-impl<const N: usize> ChangeTable<N> {
-    /// Number of notes there is room for.
-    pub const CAPACITY: usize = N;
-
+impl<const N: usize, const LINES: usize, const PLACES: usize> ChangeTable<N, LINES, PLACES> {
     /// An empty table.
     #[must_use]
     pub const fn new() -> Self {
         const {
             assert!(
-                N.is_power_of_two() && N < Link::MAX as usize,
+                N.is_power_of_two() && LINES.is_power_of_two() && N < Link::MAX as usize,
                 "places are found by remainder and linked in 16 bits"
             )
         };
-        let nothing = Note { xid: 0, change: Change(0), next_in_bucket: 0, next_of_xid: 0, next_xid: 0 };
-        Self { notes: [nothing; N], by_pair: [0; N], by_xid: [0; N], free: 0, untouched: 0, len: 0, latest: None }
+        let line = Line { xid: 0, len: 0, further: 0, changes: [Change(0); PLACES] };
+        let nothing = Note { xid: 0, change: Change(0), next_in_bucket: 0, next_of_line: 0 };
+        Self { lines: [line; LINES], notes: [nothing; N], by_pair: [0; N], free: 0, untouched: 0 }
     }
 
     /// Notes that the transaction has changed something, unless that is noted already.
     ///
     /// # Errors
     /// [`Full`] if there is no place left. Nothing was noted then, and what was noted before stays.
-    #[inline]
+    #[inline(always)]
     pub fn note(&mut self, xid: u32, change: Change) -> Result<(), Full> {
-        if self.latest == Some((xid, change)) { Ok(()) } else { self.note_another(xid, change) }
+        let line = &mut self.lines[Self::line_of(xid)];
+        // Those that have notes already, since the line was another's, go on with these: nothing is noted twice.
+        if line.len == 0 && line.further == 0 {
+            line.xid = xid;
+        }
+        if line.xid == xid {
+            for (n, place) in line.changes.iter_mut().enumerate() {
+                if n == usize::from(line.len) {
+                    *place = change;
+                    line.len += 1;
+                    return Ok(());
+                }
+                if *place == change {
+                    return Ok(());
+                }
+            }
+        }
+        self.note_further(xid, change)
     }
 
-    fn note_another(&mut self, xid: u32, change: Change) -> Result<(), Full> {
-        let bucket = Self::bucket_of_pair(xid, change);
+    #[cold]
+    #[inline(never)]
+    fn note_further(&mut self, xid: u32, change: Change) -> Result<(), Full> {
+        let (bucket, line) = (Self::bucket_of_pair(xid, change), Self::line_of(xid));
         if !self.is_noted(bucket, xid, change) {
             let place = self.take_place().ok_or(Full)?;
-            *self.at_mut(place) =
-                Note { xid, change, next_in_bucket: self.by_pair[bucket], next_of_xid: 0, next_xid: 0 };
-            self.by_pair[bucket] = place;
-            self.append_to_transaction(xid, place);
-            self.len += 1;
+            let (next_in_bucket, next_of_line) = (self.by_pair[bucket], self.lines[line].further);
+            *self.at_mut(place) = Note { xid, change, next_in_bucket, next_of_line };
+            (self.by_pair[bucket], self.lines[line].further) = (place, place);
         }
-        self.latest = Some((xid, change));
         Ok(())
     }
 
     /// Calls `each` with every change that is noted of the transaction, in no order.
+    #[inline(always)]
     pub fn for_each(&self, xid: u32, mut each: impl FnMut(Change)) {
-        let mut place = self.first_of(xid);
+        let line = &self.lines[Self::line_of(xid)];
+        if line.xid == xid {
+            line.changes.iter().take(line.len.into()).for_each(|change| each(*change));
+        }
+        let mut place = line.further;
         while place != 0 {
             let note = self.at(place);
-            each(note.change);
-            place = note.next_of_xid;
+            if note.xid == xid {
+                each(note.change);
+            }
+            place = note.next_of_line;
         }
     }
 
-    /// Forgets what is noted of the transaction, in a time that grows with the number of its notes only.
+    /// Forgets what is noted of the transaction.
+    #[inline(always)]
     pub fn forget(&mut self, xid: u32) {
-        let mut place = self.first_of(xid);
-        if place == 0 {
-            return;
-        }
-        self.unlink_transaction(xid, place);
-        while place != 0 {
-            let next = self.at(place).next_of_xid;
-            self.unlink_from_pair(place);
-            self.give_back(place);
-            place = next;
-        }
-        if self.latest.is_some_and(|(latest, _)| latest == xid) {
-            self.latest = None;
-        }
-        if self.len == 0 {
-            // Places that were used lately are used first again.
-            (self.free, self.untouched) = (0, 0);
-        }
+        self.forget_of_line(Self::line_of(xid), |other| other == xid);
     }
 
-    /// Notes of `parent` what is noted of `child`, and forgets it of that. Takes no more room than there was.
-    pub fn pass_on(&mut self, child: u32, parent: u32) {
-        let mut place = self.first_of(child);
-        if place == 0 || child == parent {
-            return;
+    /// Notes of `parent` what is noted of `child`, and forgets it of that.
+    ///
+    /// # Errors
+    /// [`Full`] if there is no place for all of it. Some of it may be lost then.
+    pub fn pass_on(&mut self, child: u32, parent: u32) -> Result<(), Full> {
+        let line = Self::line_of(child);
+        if child == parent {
+            return Ok(());
         }
-        self.unlink_transaction(child, place);
-        while place != 0 {
-            let Note { change, next_of_xid: next, .. } = *self.at(place);
-            self.unlink_from_pair(place);
-            self.give_back(place);
-            // The place that was given back is there for it.
-            let _ = self.note_another(parent, change);
-            place = next;
+        if self.lines[line].xid == child {
+            let Line { len, changes, .. } = self.lines[line];
+            self.lines[line].len = 0;
+            changes.iter().take(len.into()).try_for_each(|change| self.note(parent, *change))?;
         }
+        while let Some(change) = self.take_further(line, |other| other == child) {
+            self.note(parent, change)?;
+        }
+        Ok(())
     }
 
     /// Forgets what is noted of transactions older than `oldest_running`. Ids are compared as PostgreSQL compares them: modulo 2^32.
     pub fn forget_older(&mut self, oldest_running: u32) {
-        if self.is_empty() {
-            return;
-        }
-        for bucket in 0..N {
-            let mut first = self.by_xid[bucket];
-            while first != 0 {
-                let Note { xid, next_xid, .. } = *self.at(first);
-                if precedes(xid, oldest_running) {
-                    self.forget(xid);
-                }
-                first = next_xid;
-            }
+        for line in 0..LINES {
+            self.forget_of_line(line, |xid| precedes(xid, oldest_running));
         }
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.by_pair.fill(0);
-        self.by_xid.fill(0);
-        (self.free, self.untouched, self.len, self.latest) = (0, 0, 0, None);
-    }
-
-    /// Number of notes.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether nothing is noted.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.lines.iter_mut().for_each(|line| (line.len, line.further) = (0, 0));
+        (self.free, self.untouched) = (0, 0);
     }
 
     /// The note at a link that is not 0. The remainder changes nothing: it shows the compiler that the index is inside.
@@ -236,9 +228,9 @@ impl<const N: usize> ChangeTable<N> {
         (pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize % N
     }
 
-    /// Ids are given in their order, so those of running transactions are seldom the same here.
-    fn bucket_of_xid(xid: u32) -> usize {
-        xid as usize % N
+    /// Ids are given in their order, so those of running transactions seldom share a line.
+    fn line_of(xid: u32) -> usize {
+        xid as usize % LINES
     }
 
     fn is_noted(&self, bucket: usize, xid: u32, change: Change) -> bool {
@@ -253,44 +245,37 @@ impl<const N: usize> ChangeTable<N> {
         false
     }
 
-    /// The first note of the transaction, which the others follow; 0 = there is none.
-    fn first_of(&self, xid: u32) -> Link {
-        let mut place = self.by_xid[Self::bucket_of_xid(xid)];
-        while place != 0 && self.at(place).xid != xid {
-            place = self.at(place).next_xid;
+    /// Forgets what is noted in a line, and beside it, of the transactions that are asked for.
+    #[inline(always)]
+    fn forget_of_line(&mut self, line: usize, is_asked_for: impl Fn(u32) -> bool) {
+        let Line { xid, further, .. } = self.lines[line];
+        if is_asked_for(xid) {
+            self.lines[line].len = 0;
         }
-        place
-    }
-
-    /// The first note of a transaction stays the first, so that the bucket need not follow.
-    fn append_to_transaction(&mut self, xid: u32, place: Link) {
-        let first = self.first_of(xid);
-        if first == 0 {
-            let bucket = Self::bucket_of_xid(xid);
-            self.at_mut(place).next_xid = self.by_xid[bucket];
-            self.by_xid[bucket] = place;
-        } else {
-            self.at_mut(place).next_of_xid = self.at(first).next_of_xid;
-            self.at_mut(first).next_of_xid = place;
+        if further != 0 {
+            while self.take_further(line, &is_asked_for).is_some() {}
         }
     }
 
-    fn unlink_transaction(&mut self, xid: u32, first: Link) {
-        let next = self.at(first).next_xid;
-        let bucket = Self::bucket_of_xid(xid);
-        let mut before = self.by_xid[bucket];
-        if before == first {
-            self.by_xid[bucket] = next;
-            return;
+    /// Takes out a note of a line that one of the transactions has that are asked for, if there is one.
+    #[cold]
+    #[inline(never)]
+    fn take_further(&mut self, line: usize, is_asked_for: impl Fn(u32) -> bool) -> Option<Change> {
+        let (mut before, mut place) = (0, self.lines[line].further);
+        while place != 0 && !is_asked_for(self.at(place).xid) {
+            (before, place) = (place, self.at(place).next_of_line);
         }
-        while before != 0 {
-            let note = self.at_mut(before);
-            if note.next_xid == first {
-                note.next_xid = next;
-                return;
-            }
-            before = note.next_xid;
+        if place == 0 {
+            return None;
         }
+        let Note { change, next_of_line, .. } = *self.at(place);
+        match before {
+            0 => self.lines[line].further = next_of_line,
+            _ => self.at_mut(before).next_of_line = next_of_line,
+        }
+        self.unlink_from_pair(place);
+        self.give_back(place);
+        Some(change)
     }
 
     fn unlink_from_pair(&mut self, place: Link) {
@@ -328,11 +313,10 @@ impl<const N: usize> ChangeTable<N> {
     fn give_back(&mut self, place: Link) {
         self.at_mut(place).next_in_bucket = self.free;
         self.free = place;
-        self.len -= 1;
     }
 }
 
-impl<const N: usize> Default for ChangeTable<N> {
+impl<const N: usize, const LINES: usize, const PLACES: usize> Default for ChangeTable<N, LINES, PLACES> {
     fn default() -> Self {
         Self::new()
     }

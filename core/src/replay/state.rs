@@ -16,14 +16,12 @@ pub enum ReplayFault {
     CustomResourceManager = 1,
     /// A record of a kind that the resource manager had not when this library was made.
     UnknownRecord = 2,
-    /// The primary has begun to write less to its WAL than a standby needs.
-    WalLevel = 3,
     /// Our own code has failed.
-    Failure = 4,
+    Failure = 3,
 }
 
 impl ReplayFault {
-    const ALL: [Self; 4] = [Self::CustomResourceManager, Self::UnknownRecord, Self::WalLevel, Self::Failure];
+    const ALL: [Self; 3] = [Self::CustomResourceManager, Self::UnknownRecord, Self::Failure];
 
     /// A name for views.
     #[must_use]
@@ -31,7 +29,6 @@ impl ReplayFault {
         match self {
             Self::CustomResourceManager => "custom_resource_manager",
             Self::UnknownRecord => "unknown_record",
-            Self::WalLevel => "wal_level",
             Self::Failure => "internal_failure",
         }
     }
@@ -42,7 +39,6 @@ impl ReplayFault {
         match self {
             Self::CustomResourceManager => "Replay has met a record of an extension's resource manager.",
             Self::UnknownRecord => "Replay has met a record of an unknown kind.",
-            Self::WalLevel => "The primary has set wal_level to minimal.",
             Self::Failure => "Reading a record has failed.",
         }
     }
@@ -95,11 +91,11 @@ mod tests {
         let word = AtomicU32::new(0);
         let state = ReplayState::new(&word);
         assert_eq!((state.fault(), state.take_untold()), (None, None));
-        state.switch_off(ReplayFault::WalLevel);
+        state.switch_off(ReplayFault::UnknownRecord);
         state.switch_off(ReplayFault::Failure);
-        assert_eq!(state.take_untold(), Some(ReplayFault::WalLevel));
-        assert_eq!((state.take_untold(), state.fault()), (None, Some(ReplayFault::WalLevel)));
+        assert_eq!(state.take_untold(), Some(ReplayFault::UnknownRecord));
+        assert_eq!((state.take_untold(), state.fault()), (None, Some(ReplayFault::UnknownRecord)));
         state.switch_off(ReplayFault::Failure);
-        assert_eq!(state.fault(), Some(ReplayFault::WalLevel));
+        assert_eq!(state.fault(), Some(ReplayFault::UnknownRecord));
     }
 }

@@ -109,7 +109,8 @@ pub fn program<const N: usize>(case: &Case, rules: &Rules) -> Program {
 }
 
 struct Replay<const N: usize> {
-    table: ChangeTable<N>,
+    /// One change of one transaction lies in the line.
+    table: ChangeTable<N, 1, 1>,
     ids: [Change; 6],
     rules: Rules,
     server: Server,

@@ -6,7 +6,7 @@
 //! nothing.
 
 use arrow_cache_core::versions::slots::FIXED_SLOTS;
-use arrow_cache_core::{SlotId, Versions};
+use arrow_cache_core::{Change, ChangeKind, ReplayedChanges, SlotId, Versions};
 use pgrx::pg_sys;
 
 use super::catalog_caches::catalog_of;
@@ -19,44 +19,8 @@ const WHOLE_CATALOG: i8 = pg_sys::SHAREDINVALCATALOG_ID as i8;
 /// Catalogs without a system cache. The server names the relation that a row of theirs belongs to, unless a superuser has written the row.
 const WITHOUT_CACHE: [u16; 4] = [2604, 2611, 2620, 3256]; // pg_attrdef, pg_inherits, pg_trigger, pg_policy
 
-/// The most catalogs that one transaction can be noted with: more than there are, with their TOAST tables.
-const MOST: usize = 160;
-
 /// System caches have numbers below this: those that messages tell are not negative.
 const CACHES: usize = i8::MAX as usize + 1;
-
-/// The catalogs in which a transaction was seen to change rows, in place or not.
-pub struct NotedCatalogs {
-    list: [u16; MOST],
-    length: usize,
-    /// There were more.
-    overflown: bool,
-}
-
-impl NotedCatalogs {
-    /// None.
-    pub const fn new() -> Self {
-        Self { list: [0; MOST], length: 0, overflown: false }
-    }
-
-    /// Adds one, which may be there already.
-    pub fn add(&mut self, catalog: u16) {
-        if self.has(catalog) {
-            return;
-        }
-        match self.list.get_mut(self.length) {
-            Some(place) => {
-                *place = catalog;
-                self.length += 1;
-            }
-            None => self.overflown = true,
-        }
-    }
-
-    fn has(&self, catalog: u16) -> bool {
-        self.list.iter().take(self.length).any(|noted| *noted == catalog)
-    }
-}
 
 /// What a commit has redefined, beside the relations that its messages name.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -76,7 +40,7 @@ pub struct Redefined {
 
 impl Redefined {
     /// Adds that rows of a catalog were added, updated or deleted.
-    pub fn add(&mut self, catalog: u16) {
+    fn add(&mut self, catalog: u16) {
         let catalog = catalog.into();
         if is_meaningful_catalog(catalog) {
             self.any = true;
@@ -86,8 +50,24 @@ impl Redefined {
         }
     }
 
+    /// What a commit has redefined, by what is noted of it and by its messages.
+    #[inline(never)]
+    pub fn by(commit: &Ended<'_>, changes: &ReplayedChanges) -> Self {
+        let (mut redefined, mut has_rows) = (Self::default(), false);
+        for part in commit.all() {
+            changes.for_each(part, |change| match change.kind() {
+                ChangeKind::Slot(_) => has_rows = true,
+                ChangeKind::Catalog(catalog) => redefined.add(catalog),
+                ChangeKind::CatalogInPlace(_) => {}
+            });
+        }
+        redefined.add_messages(commit, changes, has_rows);
+        redefined
+    }
+
     /// Adds what the messages of a commit tell. `has_rows`: it is noted with rows of files that are not known to be those of catalogs.
-    pub fn add_messages(&mut self, commit: &Ended<'_>, catalogs: &NotedCatalogs, has_rows: bool) {
+    fn add_messages(&mut self, commit: &Ended<'_>, changes: &ReplayedChanges, has_rows: bool) {
+        let is_noted = |catalog| is_noted(commit, changes, catalog);
         let mut names_relations = false;
         // All messages about rows of one cache say the same here.
         let mut seen = [false; CACHES];
@@ -96,7 +76,7 @@ impl Redefined {
             match unsafe { message.id } {
                 cache if cache >= 0 && std::mem::replace(&mut seen[cache as usize % CACHES], true) => {}
                 cache if cache >= 0 => match catalog_of(cache) {
-                    Some(catalog) if catalogs.has(catalog) => {}
+                    Some(catalog) if is_noted(catalog) => {}
                     Some(catalog) => self.add(catalog),
                     None => self.add_everything_of_database(),
                 },
@@ -118,8 +98,7 @@ impl Redefined {
                 _ => {}
             }
         }
-        let by_hand = |catalog: &u16| catalogs.has(*catalog) && !names_relations;
-        if catalogs.overflown || WITHOUT_CACHE.iter().any(by_hand) {
+        if !names_relations && WITHOUT_CACHE.into_iter().any(is_noted) {
             self.add_all();
         }
     }
@@ -160,4 +139,14 @@ impl Redefined {
             }
         }
     }
+}
+
+/// Returns true if a commit is noted with changes of rows of this catalog, where they stand or not.
+fn is_noted(commit: &Ended<'_>, changes: &ReplayedChanges, catalog: u16) -> bool {
+    let wanted = [Change::catalog(catalog), Change::catalog_in_place(catalog)];
+    let mut found = false;
+    for part in commit.all() {
+        changes.for_each(part, |change| found |= wanted.contains(&change));
+    }
+    found
 }

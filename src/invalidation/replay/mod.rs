@@ -13,41 +13,50 @@ mod publisher;
 mod rows;
 
 use arrow_cache_core::ReplayFault;
-use pgrx::pg_sys;
 use pgrx::pg_sys::RmgrIds;
 
 use crate::pg::wal_record::WalRecord;
 use crate::shmem;
-pub use publisher::Due;
-use publisher::{begin_anew, may_be_read, publisher, surely, switch_off};
+pub use definitions::Redefined;
+use publisher::{Publisher, begin_anew, may_be_read, publisher, surely, switch_off};
 
-/// To be called before a record is replayed. Returns what is left to do then.
+/// To be called before a record of either manager of the heap is replayed.
 ///
 /// # Safety
 /// Called by the startup process, with a record that it is about to replay.
-pub unsafe fn before(record: WalRecord<'_>) -> Option<Due> {
+#[inline(always)]
+pub unsafe fn before_rows(record: WalRecord<'_>) {
+    // SAFETY: no other reference is alive, since this is not called while it runs.
+    let publisher = unsafe { publisher() };
+    if rows::is_change(record) && !publisher.has_just_noted(record) {
+        note(publisher, record);
+    }
+}
+
+/// The rest of `before_rows`: apart, so that most records need no frame.
+#[inline(never)]
+fn note(publisher: &mut Publisher, record: WalRecord<'_>) {
+    if may_be_read() {
+        surely(|| publisher.note(record));
+    }
+}
+
+/// To be called before a record of another manager is replayed. Returns what it redefines, if anything: `after` is due then.
+///
+/// # Safety
+/// As for `before_rows`.
+pub unsafe fn before(record: WalRecord<'_>) -> Option<Redefined> {
     if !may_be_read() {
         return None;
     }
-    // SAFETY: no other reference is alive, since this is not called while it runs.
+    // SAFETY: as in `before_rows`.
     let publisher = unsafe { publisher() };
+    publisher.may_forget();
     surely(|| match record.manager() {
-        RmgrIds::RM_HEAP_ID | RmgrIds::RM_HEAP2_ID => {
-            if let Some(changed) = rows::changed(record) {
-                publisher.note(record.transaction(), &changed);
-            }
-            None
-        }
         RmgrIds::RM_XACT_ID => publisher.transaction(record),
         RmgrIds::RM_STANDBY_ID => {
             if let Some(oldest) = record.oldest_running() {
                 publisher.forget_older(oldest);
-            }
-            None
-        }
-        RmgrIds::RM_XLOG_ID => {
-            if record.wal_level().is_some_and(|level| level < pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32) {
-                switch_off(ReplayFault::WalLevel);
             }
             None
         }
@@ -58,13 +67,13 @@ pub unsafe fn before(record: WalRecord<'_>) -> Option<Due> {
     })
 }
 
-/// To be called when a record has been replayed for which `before` has left something to do.
+/// To be called when a record has been replayed that redefines something.
 ///
 /// # Safety
-/// As for `before`, with the same record.
-pub unsafe fn after(record: WalRecord<'_>, due: &Due) {
-    // SAFETY: as in `before`.
-    surely(|| unsafe { publisher() }.finish(record, due));
+/// As for `before_rows`, with the record that `before` was called with.
+pub unsafe fn after(record: WalRecord<'_>, redefined: &Redefined) {
+    // SAFETY: as in `before_rows`.
+    surely(|| unsafe { publisher() }.finish(record, redefined));
 }
 
 /// To be called when recovery ends, before transactions can be made here. Prepared transactions will be committed by sessions that do not

@@ -5,12 +5,14 @@
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use arrow_cache_core::{Change, ChangeKind, Counter, ReplayFault, ReplayedChanges, SlotId, widen_xid};
+use arrow_cache_core::versions::slots::RelationSlots;
+use arrow_cache_core::{ChangeKind, Counter, ReplayFault, ReplayedChanges, SlotId, widen_xid};
 use pgrx::pg_sys;
 use pgrx::pg_sys::HotStandbyState::STANDBY_SNAPSHOT_PENDING;
 
-use super::definitions::{NotedCatalogs, Redefined};
-use super::rows::Changed;
+use super::definitions::Redefined;
+use super::rows;
+use crate::pg::backend_local::Local;
 use crate::pg::compat::RelationFile;
 use crate::pg::wal_record::{Ended, WalRecord};
 use crate::pg::{backend, compat};
@@ -22,20 +24,25 @@ pub struct Publisher {
     changes: ReplayedChanges,
     /// The cache, once it was asked for.
     store: Option<SharedStore>,
-    /// The file that was changed last, and what is noted of it.
-    latest: Option<(RelationFile, Change)>,
+    /// The transaction and the file of the record before, if that is noted: the next one often changes the same.
+    latest: (u32, RelationFile),
+    /// The database of that record, and the slots of its relations.
+    slots: Option<(u32, RelationSlots)>,
     /// The notes of transactions up to this id may lack catalogs: one was rewritten while they ran.
     incomplete: u64,
 }
 
-/// The publisher of this process. It lies where pages that are not touched take no memory: only the startup process touches it.
-struct Place(UnsafeCell<Publisher>);
+/// No transaction, and no file.
+const NOTHING: (u32, RelationFile) = (0, RelationFile { database: 0, number: 0 });
 
-// SAFETY: the startup process has one thread, and no other process uses its copy.
-unsafe impl Sync for Place {}
-
-static PUBLISHER: Place =
-    Place(UnsafeCell::new(Publisher { changes: ReplayedChanges::new(), store: None, latest: None, incomplete: 0 }));
+/// It lies where pages that are not touched take no memory: only the startup process touches it.
+static PUBLISHER: Local<UnsafeCell<Publisher>> = Local::new(UnsafeCell::new(Publisher {
+    changes: ReplayedChanges::new(),
+    store: None,
+    latest: NOTHING,
+    slots: None,
+    incomplete: 0,
+}));
 
 /// The publisher of this process.
 ///
@@ -43,16 +50,7 @@ static PUBLISHER: Place =
 /// Called by the startup process, while no other reference to it is alive.
 pub unsafe fn publisher() -> &'static mut Publisher {
     // SAFETY: the caller's promise.
-    unsafe { &mut *PUBLISHER.0.get() }
-}
-
-/// What is left to do when a commit has been replayed.
-#[derive(Clone, Copy)]
-pub struct Due {
-    /// What it redefines.
-    redefined: Redefined,
-    /// When it was.
-    time: i64,
+    unsafe { &mut *PUBLISHER.get() }
 }
 
 /// Are there sessions that read, or will there be without another restart? What was replayed before is protected by the floor of the
@@ -86,37 +84,58 @@ pub fn begin_anew() {
     }
 }
 
+/// The cache, which is asked for once.
+#[inline(always)]
+fn attached(store: &mut Option<SharedStore>) -> Option<&SharedStore> {
+    if store.is_none() {
+        *store = shmem::store_without_area();
+    }
+    store.as_ref()
+}
+
 impl Publisher {
-    fn store(&mut self) -> Option<SharedStore> {
-        if self.store.is_none() {
-            self.store = shmem::store_without_area();
-        }
-        self.store
+    /// Returns true if the record changes rows of the same file as that before, in the same transaction.
+    #[inline(always)]
+    pub fn has_just_noted(&self, record: WalRecord<'_>) -> bool {
+        let (xid, file) = self.latest;
+        record.transaction() == xid && record.first_file() == Some(file)
+    }
+
+    /// To be called before anything is forgotten.
+    pub fn may_forget(&mut self) {
+        self.latest = NOTHING;
     }
 
     /// Notes what a transaction, which has not ended, has changed.
-    pub fn note(&mut self, xid: u32, changed: &Changed) {
+    #[inline(always)]
+    pub fn note(&mut self, record: WalRecord<'_>) {
+        let Some(file) = record.first_file() else { return };
+        let slots = match self.slots {
+            Some((database, slots)) if database == file.database => slots,
+            _ => {
+                let Some(store) = attached(&mut self.store) else { return };
+                self.slots.insert((file.database, store.versions().relations(file.database))).1
+            }
+        };
+        let Some(change) = rows::change(record, file, slots) else { return };
+        let xid = record.transaction();
         if xid == 0 {
             return switch_off(ReplayFault::UnknownRecord);
         }
-        let change = match changed {
-            Changed::Relation(file) => match self.latest {
-                Some((latest, change)) if latest == *file => change,
-                _ => {
-                    let Some(store) = self.store() else { return };
-                    let change = Change::slot(store.versions().relation(file.database, file.number));
-                    self.latest = Some((*file, change));
-                    change
-                }
-            },
-            Changed::Catalog(catalog) => Change::catalog(*catalog),
-            Changed::CatalogInPlace(catalog) => Change::catalog_in_place(*catalog),
-        };
+        // That rows of a catalog were changed says all that a row which is overwritten does, but not the other way round.
+        self.latest = if rows::is_in_place(record) { NOTHING } else { (xid, file) };
         if self.changes.note(xid, change).is_err() {
-            // What those who run now have changed is forgotten, so nobody may store anything before they are over.
-            self.changes.clear();
-            begin_anew();
+            self.forget_all();
         }
+    }
+
+    /// Forgets what those who run now have changed, as there is no room for it. So nobody may store anything before they are over.
+    #[cold]
+    #[inline(never)]
+    fn forget_all(&mut self) {
+        self.changes.clear();
+        self.may_forget();
+        begin_anew();
     }
 
     /// Forgets what transactions have changed that have ended without a record, on a primary that has crashed.
@@ -125,29 +144,30 @@ impl Publisher {
     }
 
     /// A record of transactions: publishes commits.
-    pub fn transaction(&mut self, record: WalRecord<'_>) -> Option<Due> {
-        if let Some(commit) = record.commit() {
-            let redefined = self.publish(&commit);
-            self.forget(&commit);
-            return redefined.map(|redefined| Due { redefined, time: commit.time });
-        }
-        if let Some(abort) = record.abort() {
-            self.forget(&abort);
+    pub fn transaction(&mut self, record: WalRecord<'_>) -> Option<Redefined> {
+        if let Some(end) = record.end() {
+            if end.commits {
+                return self.publish(&end);
+            }
+            self.forget(&end);
         } else if let Some((parent, children)) = record.assignment() {
-            children.iter().for_each(|child| self.changes.pass_on(*child, parent));
+            if children.iter().any(|child| self.changes.pass_on(*child, parent).is_err()) {
+                self.forget_all();
+            }
         } else if !matches!(record.operation(), pg_sys::XLOG_XACT_PREPARE | pg_sys::XLOG_XACT_INVALIDATIONS) {
             switch_off(ReplayFault::UnknownRecord);
         }
         None
     }
 
-    /// Publishes what a transaction and its sub-transactions have changed. Returns what they redefine, if anything: `finish` is due then.
+    /// Publishes what a transaction and its sub-transactions have changed, and forgets it. Returns what they redefine, if anything:
+    /// `finish` is due then.
     fn publish(&mut self, commit: &Ended<'_>) -> Option<Redefined> {
-        let store = self.store()?;
+        let store = attached(&mut self.store)?;
         let versions = store.versions();
         let next = compat::next_full_transaction_id();
         let xid = widen_xid(next, commit.xid);
-        let (mut count, mut last) = (0, None);
+        let (mut count, mut last, mut has_catalogs) = (0, None, false);
         let mut publish = |slot: SlotId| {
             // Sub-transactions often change the same.
             if last.replace(slot) != Some(slot) {
@@ -155,27 +175,22 @@ impl Publisher {
                 count += 1;
             }
         };
-        let (mut redefined, mut catalogs, mut has_rows) = (Redefined::default(), NotedCatalogs::new(), false);
         for part in commit.all() {
             self.changes.for_each(part, |change| match change.kind() {
-                ChangeKind::Slot(slot) => {
-                    has_rows = true;
-                    publish(slot);
-                }
-                ChangeKind::Catalog(catalog) => {
-                    redefined.add(catalog);
-                    catalogs.add(catalog);
-                }
-                ChangeKind::CatalogInPlace(catalog) => catalogs.add(catalog),
+                ChangeKind::Slot(slot) => publish(slot),
+                ChangeKind::Catalog(_) | ChangeKind::CatalogInPlace(_) => has_catalogs = true,
             });
         }
-        redefined.add_messages(commit, &catalogs, has_rows);
-        if redefined.rewrites_catalog {
-            self.incomplete = next;
-        }
-        if xid <= versions.base_floor().max(self.incomplete) && !commit.messages.is_empty() {
-            // Not all may be noted that it has changed, so its messages may be about other catalogs than those that are.
-            redefined.add_all();
+        let mut redefined = Redefined::default();
+        if has_catalogs || !commit.messages.is_empty() {
+            redefined = Redefined::by(commit, &self.changes);
+            if redefined.rewrites_catalog {
+                self.incomplete = next;
+            }
+            if xid <= versions.base_floor().max(self.incomplete) && !commit.messages.is_empty() {
+                // Not all may be noted that it has changed, so its messages may be about other catalogs than those that are.
+                redefined.add_all();
+            }
         }
         if redefined.any {
             // Counted off by `finish`, when the invalidations have been sent.
@@ -184,17 +199,18 @@ impl Publisher {
             redefined.for_each_slot(commit, versions, publish);
         }
         store.counters().add(store.stripe(), Counter::Invalidations, count);
+        self.forget(commit);
         redefined.any.then_some(redefined)
     }
 
     /// Moves the slots of what a commit redefines once more, when its invalidations have been sent.
-    pub fn finish(&mut self, record: WalRecord<'_>, due: &Due) {
-        if let Some(store) = self.store()
-            && let Some(commit) = record.commit()
+    pub fn finish(&mut self, record: WalRecord<'_>, redefined: &Redefined) {
+        if let Some(store) = attached(&mut self.store)
+            && let Some(commit) = record.end()
         {
             let (versions, definers) = (store.versions(), store.definers());
-            due.redefined.for_each_slot(&commit, versions, |slot| versions.slot(slot).bump(due.time));
-            due.redefined.for_each_slot(&commit, versions, |slot| definers.leave(slot));
+            redefined.for_each_slot(&commit, versions, |slot| versions.slot(slot).bump(commit.time));
+            redefined.for_each_slot(&commit, versions, |slot| definers.leave(slot));
         }
     }
 

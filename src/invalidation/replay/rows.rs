@@ -1,5 +1,7 @@
-//! Which rows a record of the heap changes, for whoever reads them. Keeps nothing.
+//! What a record of the heap changes, for whoever reads rows. Keeps nothing.
 
+use arrow_cache_core::Change;
+use arrow_cache_core::versions::slots::RelationSlots;
 use pgrx::pg_sys::RmgrIds;
 
 use crate::invalidation::catalogs::is_meaningful_catalog;
@@ -20,31 +22,34 @@ const INPLACE: u8 = 0x70;
 /// serve logical decoding.
 const MULTI_INSERT: u8 = 0x50;
 
-/// Whose rows a record changes.
-pub enum Changed {
-    /// Those of a relation that is known by its file.
-    Relation(RelationFile),
-    /// Those of a catalog that still has its first file, whose number is the catalog's OID.
-    Catalog(u16),
-    /// A row of such a catalog, where it stands.
-    CatalogInPlace(u16),
+/// Returns true if a record of either manager of the heap is of a kind that changes rows.
+#[inline(always)]
+pub fn is_change(record: WalRecord<'_>) -> bool {
+    const fn bit(operation: u8) -> u8 {
+        1 << (operation >> 4)
+    }
+    let changing = match record.manager() {
+        RmgrIds::RM_HEAP_ID => bit(INSERT) | bit(DELETE) | bit(UPDATE) | bit(HOT_UPDATE) | bit(INPLACE),
+        _ => bit(MULTI_INSERT),
+    };
+    changing & bit(record.info() & OPERATION) != 0
 }
 
-/// Whose rows a record of either manager of the heap changes; `None` if nobody's, as far as results go.
-pub fn changed(record: WalRecord<'_>) -> Option<Changed> {
-    let is_in_place = match (record.manager(), record.info() & OPERATION) {
-        (RmgrIds::RM_HEAP_ID, INSERT | DELETE | UPDATE | HOT_UPDATE) | (RmgrIds::RM_HEAP2_ID, MULTI_INSERT) => false,
-        // VACUUM writes statistics without a transaction id. No record of a commit follows that these could be compared with.
-        (RmgrIds::RM_HEAP_ID, INPLACE) if record.transaction() != 0 => true,
-        _ => return None,
-    };
-    let file = record.first_file()?;
-    match u16::try_from(file.number) {
-        Ok(catalog) if is_meaningful_catalog(catalog.into()) => {
-            Some(if is_in_place { Changed::CatalogInPlace(catalog) } else { Changed::Catalog(catalog) })
-        }
+/// Returns true if a record overwrites a row where it stands.
+pub fn is_in_place(record: WalRecord<'_>) -> bool {
+    record.info() & OPERATION == INPLACE
+}
+
+/// What a record of such a kind changes in a file, in a database with these slots; `None` if nothing that a result rests on.
+/// A catalog that still has its first file is known by the file's number, which is its OID.
+#[inline(always)]
+pub fn change(record: WalRecord<'_>, file: RelationFile, slots: RelationSlots) -> Option<Change> {
+    match (file.number as u16, is_in_place(record)) {
+        (_, false) if file.number >= FIRST_USER_OID => Some(Change::slot(slots.slot(file.number))),
         // A catalog that no result rests on, or statistics of one that has been rewritten.
-        _ if file.number < FIRST_USER_OID || is_in_place => None,
-        _ => Some(Changed::Relation(file)),
+        _ if !is_meaningful_catalog(file.number) => None,
+        (catalog, false) => Some(Change::catalog(catalog)),
+        // VACUUM writes statistics without a transaction id. No record of a commit follows that these could be compared with.
+        (catalog, true) => (record.transaction() != 0).then_some(Change::catalog_in_place(catalog)),
     }
 }
