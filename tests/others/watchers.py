@@ -117,13 +117,17 @@ def functions_read(server):
     """A hit executes no function, so there is no record of what that reads."""
     server.cluster.psql("""
         CREATE TABLE IF NOT EXISTS secrets (secret text); TRUNCATE secrets; INSERT INTO secrets VALUES ('s');
-        CREATE OR REPLACE FUNCTION newest() RETURNS text STABLE LANGUAGE sql AS 'SELECT max(secret) FROM secrets'""")
+        CREATE OR REPLACE FUNCTION newest() RETURNS text STABLE LANGUAGE plpgsql SET search_path = public AS
+        $$ BEGIN RETURN (SELECT max(secret) FROM secrets); END $$;
+        SECURITY LABEL FOR pg_arrow_cache ON FUNCTION newest() IS 'pure'""")
     settings = {**AUDIT_TO_CLIENT, "pgaudit.log": "'read, function'", "pgaudit.log_relation": "on"}
     with Session(server, settings) as session:
         session.execute("SELECT arrow_cache.flush()")
         tables = []
         for enabled in ("off", "on", "on"):
             session.execute(f"SET pg_arrow_cache.enabled = {enabled}")
+            # PL/pgSQL's plans from before the cache was asked are no ground for an answer.
+            session.execute("DISCARD PLANS")
             session.notices.clear()
             session.execute("SELECT newest(), name FROM kinds").fetchall()
             tables.append([message.split(",")[6] for message in session.notices])

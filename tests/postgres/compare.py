@@ -1,7 +1,8 @@
 """Differences between two outputs of a test: found, shown, and looked up among the explained ones.
 
-explained/SUITE-RUN-TEST.diff holds the reason in lines that begin with `#`, then the lines that are removed and added,
-in order. Where they stand does not matter, so that an explanation outlives changes elsewhere in the test.
+explained/SUITE-TEST.diff holds the reason in lines that begin with `#`, then the lines that are removed and added,
+in order. Where they stand does not matter, so that an explanation outlives changes elsewhere in the test. It holds for
+each run with the library: answers are given in all of them.
 """
 
 import difflib

@@ -10,7 +10,8 @@ from pathlib import Path
 import cluster as private
 
 RUN_TIMEOUT_S = 3600
-COUNTERS = ["stores", "hits", "misses", "stale", "bypasses", "evictions", "fragment_runs", "fragments_served"]
+COUNTERS = ["stores", "hits", "misses", "stale", "bypasses", "evictions", "fragment_runs", "fragments_served",
+            "verify_samples"]
 
 
 class Suite:
