@@ -13,7 +13,7 @@ use crate::pg::index_list::indexes_of;
 use crate::pg::inheritance::all_inheritors;
 use crate::pg::lists::oids;
 use crate::pg::tree::{Tree, child, children};
-use crate::query::clock::{self, Allowed, Clock};
+use crate::query::clock::{self, Allowed, Clock, NotSought};
 use crate::query::partitions::leaves;
 use crate::query::plan_kinds::is_combined;
 use crate::shmem::SharedStore;
@@ -31,10 +31,9 @@ pub fn find(store: &SharedStore, question: &Question<'_>, clock: &Clock<'_>) -> 
     let snapshot = question.snapshot.ok_or(Reason::MovingClock)?;
     // They belong to the answer, and not to the price of looking it up.
     price::pause();
-    let opens = |table, conditions| opens_at_once(clock, table, conditions);
-    let gaps = clock::gaps(clock, snapshot, Allowed { cost, opens: &opens });
+    let gaps = seek(clock, Some(snapshot), cost);
     price::go_on();
-    gaps
+    gaps.map_err(|(reason, _)| reason)
 }
 
 /// Checks whether they would be sought.
@@ -42,14 +41,19 @@ pub fn find(store: &SharedStore, question: &Question<'_>, clock: &Clock<'_>) -> 
 /// # Errors
 /// `MovingClock`.
 pub fn check(store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>, clock: &Clock<'_>) -> Result<(), Reason> {
-    let found = not_sought(clock, cost_allowed(store, plan)?);
-    if found.is_some() { Err(Reason::MovingClock) } else { Ok(()) }
+    let found = seek(clock, None, cost_allowed(store, plan)?);
+    found.map(|_| ()).map_err(|(reason, _)| reason)
 }
 
 /// The relation and the column of the first cut whose gap would not be sought for a statement that costs so much.
 pub fn not_sought(clock: &Clock<'_>, cost: f64) -> Option<(Oid, i16)> {
+    seek(clock, None, cost).err()?.1
+}
+
+/// As `clock::gaps`, for a statement that costs so much.
+fn seek(clock: &Clock<'_>, snapshot: Option<&pg_sys::SnapshotData>, cost: f64) -> Result<Vec<u8>, NotSought> {
     let opens = |table, conditions| opens_at_once(clock, table, conditions);
-    clock::not_sought(clock, Allowed { cost, opens: &opens })
+    clock::gaps(clock, snapshot, Allowed { cost, opens: &opens })
 }
 
 /// Returns true if planning a search of a table, with these conditions on relation 1, waits for nobody and is quick.
