@@ -22,7 +22,7 @@ KERNEL = {
                           "src/query/extras.rs", "src/query/verdict.rs"],
     "may it be cached": ["src/query/" + name for name in (
         "eligibility", "function_table", "node_table", "volatility", "types", "relations", "relation_policy", "opened_relations", "planner_input",
-        "trusted_extensions", "constant_texts", "unused_columns", "enclosing", "name_resolution", "withdrawn_functions", "bytewise",
+        "trusted_extensions", "constant_texts", "unused_columns", "handed_times", "enclosing", "name_resolution", "withdrawn_functions", "bytewise",
         "operator_families", "plan_kinds", "repeatability")],
 }
 BELOW = ["src/pg/", "src/error/", "src/settings.rs", "src/session/", "src/shmem.rs", "core/src/atomics.rs", "core/src/room.rs"]

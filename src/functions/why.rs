@@ -22,6 +22,7 @@ use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
 use crate::query::decomposition::{Decomposition, NO_TABLE, Values, decompose};
 use crate::query::eligibility::{self, Checked, Offender, QueryTraits};
+use crate::query::handed_times::with_times;
 use crate::query::opened_relations::opened_by;
 use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
@@ -93,7 +94,8 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
     unsafe {
         let (query, types) = one_select(text)?;
         let with_bodies = inlined(query.as_ptr()).ok().flatten().map_or(query.as_ptr(), |inlined| inlined.query);
-        let query = query.replaced_by(with_bodies);
+        let with_times = Tree::enter(with_bodies).and_then(with_times).unwrap_or(with_bodies);
+        let query = query.replaced_by(with_times);
         // Planning changes the tree.
         let Some(tree) = Tree::enter(query.as_ptr()) else { return Err(Reason::NotSelect.into()) };
         let checked = eligibility::check_query(tree, store.seed());

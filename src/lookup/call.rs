@@ -10,6 +10,7 @@ use super::fingerprint::Fingerprint;
 use super::portal;
 use crate::pg::inlining::{Inlined, inlined};
 use crate::pg::tree::Tree;
+use crate::query::handed_times::with_times;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::statement_text::{self, Text};
 use crate::session;
@@ -79,6 +80,15 @@ impl<'m> Call<'m> {
             self.bodies = Some(Bodies { messages, items, depends_on_role });
         }
         Ok(self.bodies.is_some())
+    }
+
+    /// Puts times that a query without FROM hands on where they are used, as planning would. Returns true if there are
+    /// some.
+    pub fn put_times(&mut self) -> bool {
+        let Some(query) = with_times(self.query) else { return false };
+        // SAFETY: a copy just made.
+        *self = unsafe { self.of_other(query, self.options) };
+        true
     }
 
     /// Returns true if bodies were put into the query, which its plan is to know of.

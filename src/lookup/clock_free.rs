@@ -2,6 +2,7 @@
 //! counted and stored like a statement of its own, and what becomes of it is what becomes of the statement. Keeps
 //! nothing.
 
+use arrow_cache_core::HashBuffer;
 use pgrx::pg_sys::{self, NodeTag};
 
 use crate::pg::query_desc::QueryDesc;
@@ -17,7 +18,7 @@ pub fn moves(query: Tree<'_, pg_sys::Query>, params: Option<Tree<'_, pg_sys::Par
     let identified = identity::of(query.as_node(), seed).and_then(Identity::into_identified);
     identified.is_ok_and(|identified| {
         let clock = Clock { trees: identified.clock, params, one_message: true };
-        clock::times(&clock, seed).map_or(true, |times| !times.cuts.is_none())
+        clock::times(&clock, &mut HashBuffer::new()).map_or(true, |cuts| !cuts.is_none())
     })
 }
 

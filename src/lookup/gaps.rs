@@ -13,7 +13,7 @@ use crate::pg::index_list::indexes_of;
 use crate::pg::inheritance::all_inheritors;
 use crate::pg::lists::oids;
 use crate::pg::tree::{Tree, child, children};
-use crate::query::clock::{self, Allowed, Clock};
+use crate::query::clock::{self, Allowed, Clock, NotSought};
 use crate::query::partitions::leaves;
 use crate::query::plan_kinds::is_combined;
 use crate::shmem::SharedStore;
@@ -29,8 +29,7 @@ const MOST_TABLES: usize = 256;
 pub fn find(store: &SharedStore, question: &Question<'_>, clock: &Clock<'_>) -> Result<Vec<u8>, Reason> {
     let cost = cost_allowed(store, question.plan)?;
     let snapshot = question.snapshot.ok_or(Reason::MovingClock)?;
-    let opens = |table, conditions| opens_at_once(clock, table, conditions);
-    clock::gaps(clock, snapshot, Allowed { cost, opens: &opens })
+    seek(clock, Some(snapshot), cost).map_err(|(reason, _)| reason)
 }
 
 /// Checks whether they would be sought.
@@ -38,14 +37,19 @@ pub fn find(store: &SharedStore, question: &Question<'_>, clock: &Clock<'_>) -> 
 /// # Errors
 /// `MovingClock`.
 pub fn check(store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>, clock: &Clock<'_>) -> Result<(), Reason> {
-    let found = not_sought(clock, cost_allowed(store, plan)?);
-    if found.is_some() { Err(Reason::MovingClock) } else { Ok(()) }
+    let found = seek(clock, None, cost_allowed(store, plan)?);
+    found.map(|_| ()).map_err(|(reason, _)| reason)
 }
 
 /// The relation and the column of the first cut whose gap would not be sought for a statement that costs so much.
 pub fn not_sought(clock: &Clock<'_>, cost: f64) -> Option<(Oid, i16)> {
+    seek(clock, None, cost).err()?.1
+}
+
+/// As `clock::gaps`, for a statement that costs so much.
+fn seek(clock: &Clock<'_>, snapshot: Option<&pg_sys::SnapshotData>, cost: f64) -> Result<Vec<u8>, NotSought> {
     let opens = |table, conditions| opens_at_once(clock, table, conditions);
-    clock::not_sought(clock, Allowed { cost, opens: &opens })
+    clock::gaps(clock, snapshot, Allowed { cost, opens: &opens })
 }
 
 /// Returns true if planning a search of a table, with these conditions on relation 1, waits for nobody and is quick.

@@ -123,8 +123,8 @@ impl Sought {
         let asked = Asked { tree, plan_made_otherwise: None, environment };
         // What the planner is given for a Bind is read at its Execute.
         let clock = Clock { trees: clock, params: call.params(), one_message: !call.has_values() };
-        let Keyed { key, times } = key::of(&asked, &clock, store.seed()).ok()?;
-        Some(Self { terms, key, cuts: times.cuts })
+        let Keyed { key, cuts } = key::of(&asked, &clock, store.seed()).ok()?;
+        Some(Self { terms, key, cuts })
     }
 }
 

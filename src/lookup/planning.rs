@@ -49,7 +49,8 @@ pub fn may_be_kept(call: &Call<'_>) -> bool {
 /// under catalogs at least as new as the version says. What was found out about a query of the same form holds if the
 /// versions have not moved since.
 ///
-/// Bodies of functions in FROM are put into the query of the call (`Call::put_bodies`): that query is to be planned.
+/// Bodies of functions in FROM, and times, are put into the query of the call (`Call::put_bodies`, `put_times`): that
+/// query is to be planned.
 pub fn before_planning(call: &mut Call<'_>) -> Planning {
     consider(call).unwrap_or_else(Planning::Refused)
 }
@@ -83,6 +84,9 @@ fn consider(call: &mut Call<'_>) -> Result<Planning, Reason> {
     let Some(store) = shmem::store() else { return Ok(Planning::Ignored) };
     let versions = rules::definitions(&store);
     if identity.calls_sets && call.put_bodies()? {
+        identity = identity::of(call.query().as_node(), seed)?;
+    }
+    if identity.hands_times_on && call.put_times() {
         identity = identity::of(call.query().as_node(), seed)?;
     }
     let form = identity.form;

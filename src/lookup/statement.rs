@@ -127,9 +127,9 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
     let tree = tree_of(store, cacheable.tree, &traits, current)?;
     let asked = Asked { tree, plan_made_otherwise: (!made_as_now).then_some(planned.plan), environment };
     let clock = Clock { trees, params: question.params, one_message: question.runs_in_one_message() };
-    let Keyed { key, times } = key::of(&asked, &clock, store.seed())?;
+    let Keyed { key, cuts } = key::of(&asked, &clock, store.seed())?;
     // With two cuts in the same gap, the plan may ask for other rights.
-    if !times.cuts.is_none() && execute_rights::may_depend_on_time(question.plan, &traits, current.ddl) {
+    if !cuts.is_none() && execute_rights::may_depend_on_time(question.plan, &traits, current.ddl) {
         return Err(Reason::MovingClock);
     }
     let known = forms::columns(form, current).filter(|columns| question.has_columns(columns));
@@ -138,19 +138,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
         None => question.columns()?.into(),
     };
     let started = StartedUnder::with(environment, settings, &traits, current.catalogs);
-    Ok(Statement {
-        cacheable,
-        current,
-        started,
-        terms,
-        fingerprint,
-        snapshot,
-        relations,
-        key,
-        clock,
-        cuts: times.cuts,
-        columns,
-    })
+    Ok(Statement { cacheable, current, started, terms, fingerprint, snapshot, relations, key, clock, cuts, columns })
 }
 
 /// The settings that the query reads by name.

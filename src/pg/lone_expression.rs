@@ -21,11 +21,11 @@ pub fn lone_expression(query: Tree<'_, pg_sys::Query>) -> Option<Tree<'_, pg_sys
     child!(target.expr).map(Tree::as_node)
 }
 
-/// Returns true if it is a SELECT without FROM, which gives one row whatever its expressions are.
-fn computes_one_row(query: &pg_sys::Query) -> bool {
+/// Returns true if it is a SELECT without FROM, which gives one row whatever its expressions are. That of a view may have
+/// entries in its range table all the same.
+pub fn computes_one_row(query: &pg_sys::Query) -> bool {
     let lists = [
         query.cteList,
-        query.rtable,
         query.groupClause,
         query.groupingSets,
         query.windowClause,
@@ -35,9 +35,10 @@ fn computes_one_row(query: &pg_sys::Query) -> bool {
     ];
     let nodes = [query.havingQual, query.limitOffset, query.limitCount, query.setOperations];
     // SAFETY: null, or what a valid query is made of.
-    let has_condition = unsafe { query.jointree.as_ref() }.is_some_and(|from| !from.quals.is_null());
+    let reads =
+        unsafe { query.jointree.as_ref() }.is_some_and(|from| !(from.quals.is_null() && from.fromlist.is_null()));
     query.commandType == CmdType::CMD_SELECT
-        && !(query.hasAggs || query.hasWindowFuncs || query.hasTargetSRFs || has_condition)
+        && !(query.hasAggs || query.hasWindowFuncs || query.hasTargetSRFs || reads)
         && lists.iter().all(|list| list.is_null())
         && nodes.iter().all(|node| node.is_null())
 }

@@ -31,6 +31,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::clock::{ClockExpressions, ClockTrees, asks_for_time, has_dates, reads_time};
 use super::function_table::has;
 use super::function_table::properties::FROM_TODAY;
+use super::handed_times::may_hand_on;
 use super::hashes::{FormHash, TreeHash};
 use super::unused_columns::is_unused;
 use crate::pg::backend::WalkDepth;
@@ -48,6 +49,8 @@ pub struct Identity {
     pub tree: TreeHash,
     /// Some part of FROM calls a function of a user that returns a set.
     pub calls_sets: bool,
+    /// A query without FROM hands times on to the one around it (`handed_times`).
+    pub hands_times_on: bool,
     /// Its clock expressions.
     clock: ClockExpressions,
 }
@@ -82,7 +85,16 @@ pub fn of(node: Tree<'_, pg_sys::Node>, seed: u64) -> Result<Identity, Reason> {
     }
     let mut hasher = TreeHasher::new(buffers, WalkDepth::from(&here));
     hasher.node(Some(node));
-    let TreeHasher { form: mut shape, mut constants, reads_constants, too_complex, calls_sets, clock, .. } = hasher;
+    let TreeHasher {
+        form: mut shape,
+        mut constants,
+        reads_constants,
+        too_complex,
+        calls_sets,
+        hands_times_on,
+        clock,
+        ..
+    } = hasher;
     shape.u8(u8::from(reads_constants));
     if reads_constants {
         shape.append(&constants);
@@ -97,7 +109,7 @@ pub fn of(node: Tree<'_, pg_sys::Node>, seed: u64) -> Result<Identity, Reason> {
     if too_complex {
         return Err(Reason::TooComplex);
     }
-    if is_complete { Ok(Identity { form, tree, calls_sets, clock }) } else { Err(Reason::OutOfMemory) }
+    if is_complete { Ok(Identity { form, tree, calls_sets, hands_times_on, clock }) } else { Err(Reason::OutOfMemory) }
 }
 
 impl Identity {
@@ -207,8 +219,12 @@ impl TreeHasher {
         self.target(target);
         let before = self.clock.mark();
         let stopped = self.node(child!(target.expr).map(Tree::as_node));
-        if self.clock.mark() != before && is_unused(target, |levels| self.query_above(levels)) {
-            self.clock.go_back(before);
+        if self.clock.mark() != before {
+            if is_unused(target, |levels| self.query_above(levels)) {
+                self.clock.go_back(before);
+            } else if let (Some(query), Some(around)) = (self.query_above(0), self.query_above(1)) {
+                self.hands_times_on |= may_hand_on(query, around);
+            }
         }
         stopped
     }

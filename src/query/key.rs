@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use arrow_cache_core::{CacheKey, HashBuffer, Reason};
 
-use super::clock::{self, Clock, Times};
+use super::clock::{self, Clock, Cuts};
 use super::hashes::{EnvironmentHash, TreeHash};
 use super::parameters;
 use crate::pg::backend_local::Local;
@@ -32,8 +32,8 @@ const KEPT: usize = 64 * 1024;
 pub struct Keyed {
     /// The key.
     pub key: CacheKey,
-    /// The values of the clock.
-    pub times: Times,
+    /// The times that are not in it.
+    pub cuts: Cuts,
 }
 
 /// Computes the key of a statement under a secret. Its parameters are those that the clock expressions are computed with.
@@ -49,11 +49,10 @@ pub fn of(asked: &Asked, clock: &Clock<'_>, seed: u64) -> Result<Keyed, Reason> 
     key.u64(asked.plan_made_otherwise.unwrap_or(0));
     key.hash(asked.environment.0);
     parameters::add_parameters(&mut key, clock.params)?;
-    let times = clock::times(clock, seed)?;
-    key.hash(times.hash);
+    let cuts = clock::times(clock, &mut key)?;
     let hash = key.is_complete().then(|| CacheKey(key.finish())).ok_or(Reason::OutOfMemory);
     if key.len() <= KEPT {
         BUFFER.set(key);
     }
-    hash.map(|key| Keyed { key, times })
+    hash.map(|key| Keyed { key, cuts })
 }

@@ -33,6 +33,7 @@ pub mod environment;
 pub mod extras;
 pub mod failures;
 mod function_table;
+pub mod handed_times;
 pub mod hashes;
 pub mod identity;
 pub mod key;

@@ -23,8 +23,6 @@ pub const TYPED: u16 = 1;
 pub const COLLATED: u16 = 1 << 1;
 /// An expression that depends on rows: a column, an aggregate, a sub-query.
 pub const OF_ROWS: u16 = 1 << 2;
-/// An expression with a value of its own, which can be computed below the one that it is part of.
-pub const VALUE: u16 = 1 << 3;
 /// An expression that adds its type to the form, and what is below it.
 pub const FORM_IS_TYPE: u16 = 1 << 4;
 /// Adds nothing but its kind to the form: no cacheable query has it, or other nodes say the same, as the query of a CTE
@@ -72,17 +70,17 @@ pub fn in_query(tag: Tag) -> Kind {
         Tag::T_Const | Tag::T_Param => known(COLLATED | NEVER_FAILS),
         Tag::T_Aggref | Tag::T_WindowFunc | Tag::T_SubLink => known(TYPED | OF_ROWS),
         Tag::T_GroupingFunc => known(OF_ROWS | NEVER_FAILS),
-        Tag::T_FuncExpr | Tag::T_OpExpr | Tag::T_SubscriptingRef => known(TYPED | VALUE),
-        Tag::T_CaseExpr | Tag::T_FieldSelect => known(TYPED | VALUE | NEVER_FAILS),
-        Tag::T_DistinctExpr | Tag::T_NullIfExpr | Tag::T_ScalarArrayOpExpr => known(VALUE),
-        Tag::T_MinMaxExpr | Tag::T_CoerceViaIO => known(VALUE),
-        Tag::T_BoolExpr | Tag::T_NullTest | Tag::T_BooleanTest => known(VALUE | NEVER_FAILS),
-        Tag::T_CoalesceExpr => known(TYPED | VALUE | FORM_IS_TYPE | NEVER_FAILS),
-        Tag::T_ArrayExpr => known(TYPED | VALUE | FORM_IS_TYPE),
+        Tag::T_FuncExpr | Tag::T_OpExpr | Tag::T_SubscriptingRef => known(TYPED),
+        Tag::T_CaseExpr | Tag::T_FieldSelect => known(TYPED | NEVER_FAILS),
+        Tag::T_DistinctExpr | Tag::T_NullIfExpr | Tag::T_ScalarArrayOpExpr => known(0),
+        Tag::T_MinMaxExpr | Tag::T_CoerceViaIO => known(0),
+        Tag::T_BoolExpr | Tag::T_NullTest | Tag::T_BooleanTest => known(NEVER_FAILS),
+        Tag::T_CoalesceExpr => known(TYPED | FORM_IS_TYPE | NEVER_FAILS),
+        Tag::T_ArrayExpr => known(TYPED | FORM_IS_TYPE),
         Tag::T_ArrayCoerceExpr | Tag::T_ConvertRowtypeExpr => known(TYPED | FORM_IS_TYPE | NEVER_FAILS),
         Tag::T_CaseTestExpr => known(FORM_IS_TYPE | NEVER_FAILS),
-        Tag::T_RelabelType => known(COLLATED | VALUE | FORM_IS_TYPE | NEVER_FAILS),
-        Tag::T_CollateExpr => known(COLLATED | VALUE | NEVER_FAILS),
+        Tag::T_RelabelType => known(COLLATED | FORM_IS_TYPE | NEVER_FAILS),
+        Tag::T_CollateExpr => known(COLLATED | NEVER_FAILS),
         Tag::T_CoerceToDomain => refused(Reason::DomainConstraint, FORM_IS_TYPE),
         Tag::T_NextValueExpr => refused(Reason::VolatileFunction, FORM_IS_KIND),
         Tag::T_CurrentOfExpr => refused(Reason::SystemColumn, FORM_IS_KIND),

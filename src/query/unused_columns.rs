@@ -46,7 +46,7 @@ fn is_used<'t>(column: Tree<'t, pg_sys::TargetEntry>, queries: Enclosing<'t>, ef
         || column.ressortgroupref != 0
         || query.hasTargetSRFs
         || !query.setOperations.is_null()
-        || !holder.setOperations.is_null();
+        || (!holder.setOperations.is_null() && is_in_from(query, holder));
     effort.columns += 1;
     let is_kept = || column_is_volatile(column) || !may_be_left_out(query, holder);
     if is_needed_inside || effort.columns > MOST_COLUMNS || is_kept() {
@@ -65,7 +65,7 @@ fn column_is_volatile(column: Tree<'_, pg_sys::TargetEntry>) -> bool {
 /// into FROM (`SS_process_ctes` in subselect.c) or drops.
 fn may_be_left_out(query: Tree<'_, pg_sys::Query>, holder: Tree<'_, pg_sys::Query>) -> bool {
     use pg_sys::CTEMaterialize::{CTEMaterializeDefault, CTEMaterializeNever};
-    children!(holder.rtable as RangeTblEntry).any(|entry| is_sub_query(entry, query))
+    is_in_from(query, holder)
         || children!(holder.cteList as CommonTableExpr).any(|with| {
             let is_inlined = with.ctematerialized == CTEMaterializeNever
                 || (with.ctematerialized == CTEMaterializeDefault && with.cterefcount <= 1);
@@ -73,6 +73,10 @@ fn may_be_left_out(query: Tree<'_, pg_sys::Query>, holder: Tree<'_, pg_sys::Quer
             let is_volatile = || unsafe { kept!(pg_sys::contain_volatile_functions(with.ctequery)) };
             with.ctequery.cast() == query.as_ptr() && is_inlined && !with.cterecursive && !is_volatile()
         })
+}
+
+fn is_in_from(query: Tree<'_, pg_sys::Query>, holder: Tree<'_, pg_sys::Query>) -> bool {
+    children!(holder.rtable as RangeTblEntry).any(|entry| is_sub_query(entry, query))
 }
 
 fn is_sub_query(entry: Tree<'_, pg_sys::RangeTblEntry>, query: Tree<'_, pg_sys::Query>) -> bool {

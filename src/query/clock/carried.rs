@@ -6,16 +6,16 @@ use std::cell::Cell;
 
 use pgrx::pg_sys::{self, ParamKind, SQLValueFunctionOp};
 
-use super::expression::{Closed, closed, joins, lacks_arguments};
-use super::noted::ClockExpressions;
-use super::sides::{Shift, Sides};
-use super::split::Split;
+use super::conditions;
+use super::cuts::MOST;
+use super::expression::{closed, joins, lacks_arguments};
+use super::noted::{ClockExpressions, Noted};
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::computing::prepare;
 use crate::pg::lists::nodes;
 use crate::pg::lone_expression;
 use crate::pg::tree::{Tree, child, match_node};
-use crate::pg::tree_making::{call, copy, list_of, new_node, replaced};
+use crate::pg::tree_making::{call, list_of, new_node, replaced};
 
 /// The clock expressions of a query, which lie in server memory. Plain data.
 #[derive(Clone, Copy, Debug)]
@@ -26,97 +26,50 @@ pub struct ClockTrees {
 
 /// A clock expression, with what is known of it.
 pub(super) struct Carried {
-    /// Its value may stay the same for a minute or more.
-    pub may_settle: bool,
-    /// It asks for the arrival of the message.
-    pub asks_for_message: bool,
-    /// It, or something beside it, names parameters.
-    pub has_params: bool,
-    /// What its value splits.
-    pub split: Option<Split>,
-    expression: *mut pg_sys::Node,
-    /// The interval beside the column that it is compared with; null if there is none.
-    by: *mut pg_sys::Node,
+    /// The expression, and what it is compared with.
+    pub noted: Noted,
     /// The conditions beside the comparison (`conditions`).
     pub conditions: *mut pg_sys::List,
-    /// The expression, ready to be computed: null if making it ready has failed, `None` if nobody has tried.
-    prepared: Cell<Option<*mut pg_sys::ExprState>>,
+    /// The expression and the interval, ready to be computed; null if there is none, or that has failed. `None` if nobody
+    /// has tried.
+    prepared: Cell<Option<[*mut pg_sys::ExprState; 2]>>,
 }
 
 impl Carried {
-    /// An expression of which this was found. `None` if a node beside it is no part of a clock expression.
-    fn of(
-        expression: Tree<'_, pg_sys::Node>,
-        found: Closed,
-        split: Option<Split>,
-        by: Option<Tree<'_, pg_sys::Node>>,
-        conditions: *mut pg_sys::List,
-    ) -> Option<Self> {
-        let Closed { may_settle, mut asks_for_message, mut has_params, .. } = found;
-        let mut interval = std::ptr::null_mut();
-        if let Some(by) = by {
-            let found = closed(by)?;
-            asks_for_message |= found.asks_for_message;
-            has_params |= found.has_params;
-            interval = executable(by, &found);
-        }
-        has_params |= !conditions.is_null();
-        Some(Self {
-            may_settle,
-            asks_for_message,
-            has_params,
-            split,
-            expression: executable(expression, &found),
-            by: interval,
-            conditions,
-            prepared: Cell::new(None),
-        })
-    }
-
     /// The same with other nodes.
     ///
     /// # Safety
     /// As `ClockTrees::entries`; `other` must make a node of the same kind of null, a node or a list.
     #[inline(always)]
     unsafe fn with(&self, other: impl Fn(*mut pg_sys::Node) -> *mut pg_sys::Node) -> Self {
-        Self {
-            expression: other(self.expression),
-            by: other(self.by),
-            conditions: other(self.conditions.cast()).cast(),
-            prepared: Cell::new(None),
-            ..*self
-        }
+        let noted = Noted { expression: other(self.noted.expression), by: other(self.noted.by), ..self.noted };
+        Self { noted, conditions: other(self.conditions.cast()).cast(), prepared: Cell::new(None) }
     }
 
     /// What computes it.
     pub fn expression(&self) -> Option<Tree<'_, pg_sys::Node>> {
         // SAFETY: made here; whoever has the entry vouches for its memory.
-        unsafe { Tree::enter(self.expression) }
+        unsafe { Tree::enter(self.noted.expression) }
     }
 
-    /// What computes the interval that the column is away from it, if the split has one.
-    pub fn by(&self) -> Option<Tree<'_, pg_sys::Node>> {
-        // SAFETY: as above.
-        unsafe { Tree::enter(self.by) }
-    }
-
-    /// The expression, ready to be computed as long as it lives; `None` if that has failed. What it raises jumps over
-    /// this frame.
+    /// The expression and the interval, ready to be computed as long as it lives. What this raises jumps over the frame.
     ///
     /// # Safety
     /// As `prepare`.
-    pub unsafe fn prepared(&self) -> Option<*mut pg_sys::ExprState> {
-        if self.prepared.get().is_none() {
-            self.prepared.set(Some(std::ptr::null_mut()));
-            // SAFETY: the node is a chunk of the context in which all of the entry lies; the caller's promise.
-            unsafe {
-                let own = pg_sys::GetMemoryChunkContext(self.expression.cast());
-                let caller = pg_sys::MemoryContextSwitchTo(own);
-                self.prepared.set(Some(prepare(self.expression)));
-                pg_sys::MemoryContextSwitchTo(caller);
-            }
+    pub unsafe fn prepared(&self) -> [*mut pg_sys::ExprState; 2] {
+        if let Some(prepared) = self.prepared.get() {
+            return prepared;
         }
-        self.prepared.get().filter(|state| !state.is_null())
+        self.prepared.set(Some([std::ptr::null_mut(); 2]));
+        // SAFETY: the node is a chunk of the context in which all of the entry lies; the caller's promise.
+        unsafe {
+            let own = pg_sys::GetMemoryChunkContext(self.noted.expression.cast());
+            let caller = pg_sys::MemoryContextSwitchTo(own);
+            let prepared = [prepare(self.noted.expression), prepare(self.noted.by)];
+            pg_sys::MemoryContextSwitchTo(caller);
+            self.prepared.set(Some(prepared));
+            prepared
+        }
     }
 }
 
@@ -126,36 +79,26 @@ impl ClockTrees {
 
     /// The trees for the clock expressions of a query, in the current memory context. `None` if they are too many.
     pub fn of(expressions: &ClockExpressions) -> Option<Self> {
-        if expressions.total() == 0 {
-            return Some(Self::NONE);
+        let ClockExpressions { noted, query, reads_day } = expressions;
+        let total = noted.len() + usize::from(*reads_day);
+        if total == 0 || total > MOST {
+            return (total == 0).then_some(Self::NONE);
         }
-        let mut entries = Vec::with_capacity(expressions.total());
-        for (node, found, split) in expressions.all()? {
-            // SAFETY: a node of the query that the expressions were found in, which is there as long as it is planned.
-            let node = unsafe { Tree::enter(node) }?;
-            let (expression, by) = match split.filter(|split| split.shift != Shift::None) {
-                None => (node, None),
-                Some(_) => {
-                    let sides = Sides::shifted(node.as_a::<pg_sys::OpExpr>()?)?;
-                    (sides.with, sides.by)
-                }
-            };
-            let is_compared = split.is_some();
-            let conditions =
-                if is_compared { expressions.conditions_beside(node.as_ptr()) } else { std::ptr::null_mut() };
-            entries.push(Carried::of(expression, found, split, by, conditions)?);
-        }
-        if expressions.reads_day() {
-            let today = new_node::<pg_sys::SQLValueFunction>();
-            // SAFETY: a new node.
-            let today = unsafe {
-                let date = (SQLValueFunctionOp::SVFOP_CURRENT_DATE, pg_sys::DATEOID, -1);
-                ((*today).op, (*today).type_, (*today).typmod) = date;
-                Tree::enter(today)
-            }?;
-            entries.push(Carried::of(today.as_node(), closed(today.as_node())?, None, None, std::ptr::null_mut())?);
-        }
-        Some(Self::made_of(entries))
+        let today = new_node::<pg_sys::SQLValueFunction>();
+        // SAFETY: a new node; the query that the expressions were found in, which is there as long as it is planned.
+        let (today, query) = unsafe {
+            let date = (SQLValueFunctionOp::SVFOP_CURRENT_DATE, pg_sys::DATEOID, -1);
+            ((*today).op, (*today).type_, (*today).typmod) = date;
+            (Tree::enter(today)?.as_node(), Tree::enter(*query))
+        };
+        let today = reads_day.then(|| closed(today).map(|found| Noted::of(today, found))).flatten();
+        let entry = |noted: &Noted| {
+            let conditions = query.filter(|_| noted.table > 0).map(|query| conditions::of_table(query, noted.table));
+            let conditions = conditions.unwrap_or(std::ptr::null_mut());
+            // SAFETY: nodes of that query, or a new one.
+            unsafe { Carried { noted: *noted, conditions, prepared: Cell::new(None) }.with(|node| executable(node)) }
+        };
+        Some(Self::made_of(noted.iter().chain(&today).map(entry).collect()))
     }
 
     fn made_of(entries: Vec<Carried>) -> Self {
@@ -232,16 +175,17 @@ impl ClockTrees {
 /// textcat(text, text)
 const TEXTCAT: u32 = 1258;
 
-/// A copy of an expression of which this was found, ready to be executed.
-pub(super) fn executable(node: Tree<'_, pg_sys::Node>, found: &Closed) -> *mut pg_sys::Node {
-    if !found.is_other {
-        // SAFETY: a node of a valid tree.
-        return unsafe { copy(node.as_ptr()) };
+/// A copy of an expression, or of conditions, ready to be executed; null of null.
+///
+/// # Safety
+/// Null, or a part of a valid tree.
+pub(super) unsafe fn executable(node: *mut pg_sys::Node) -> *mut pg_sys::Node {
+    // SAFETY: the caller's promise; a copy that nobody else knows.
+    unsafe {
+        let expression = Tree::enter(node).map_or(node, as_executed);
+        kept!(pg_sys::fix_opfuncids(expression));
+        expression
     }
-    let expression = as_executed(node);
-    // SAFETY: a copy that nobody else knows.
-    unsafe { kept!(pg_sys::fix_opfuncids(expression)) };
-    expression
 }
 
 /// As `executable`, but for the functions behind operators. The planner makes the same of what the parser has left.

@@ -2,10 +2,9 @@
 //! Of the other rows no answer has anything, so the gap is sought among the rows of that tenant alone, in an index on
 //! `(tenant, at)`. Reads trees; keeps nothing.
 
-use pgrx::pg_sys::{self, RTEKind};
+use pgrx::pg_sys;
 
 use super::expression::type_of;
-use super::sides::Sides;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, children, match_node};
 use crate::pg::tree_making::{list_of, replaced};
@@ -14,29 +13,12 @@ use crate::query::bytewise::equality_is_bytewise;
 /// Deepest nesting of AND.
 const DEEPEST: usize = 8;
 
-/// The conditions on the table whose column is compared, as conditions on the first relation of another query; null if
-/// there are none. `noted` is the clock expression, or the comparison itself. None are looked for in sub-queries.
-pub(super) fn beside(query: Tree<'_, pg_sys::Query>, noted: *mut pg_sys::Node) -> *mut pg_sys::List {
-    relation_of(query, noted).map_or(std::ptr::null_mut(), |relation| {
-        let mut found = Vec::new();
-        each(query, &mut |one| found.extend(equality(one, relation)));
-        list_of(found)
-    })
-}
-
-/// The table of the query whose column is compared, if the comparison is one of the conditions of WHERE.
-fn relation_of(query: Tree<'_, pg_sys::Query>, noted: *mut pg_sys::Node) -> Option<i32> {
-    let mut relation = None;
-    each(query, &mut |one| {
-        let Some(call) = one.as_a::<pg_sys::OpExpr>() else { return };
-        if one.as_ptr() == noted || children!(call.args as Node).any(|side| side.as_ptr() == noted) {
-            relation = Sides::of(call).and_then(|sides| sides.side.as_a::<pg_sys::Var>()).map(|var| var.varno);
-        }
-    });
-    let place = usize::try_from(relation?).ok()?.checked_sub(1)?;
-    // A view or a sub-query numbers its columns otherwise.
-    let entry = children!(query.rtable as RangeTblEntry).nth(place)?;
-    relation.filter(|_| entry.rtekind == RTEKind::RTE_RELATION)
+/// The conditions of WHERE on a table of the query, by its number, as conditions on the first relation of another
+/// query; null if there are none. Whatever the query does with a row that they reject, its answer has nothing of it.
+pub(super) fn of_table(query: Tree<'_, pg_sys::Query>, table: i32) -> *mut pg_sys::List {
+    let mut found = Vec::new();
+    each(query, &mut |one| found.extend(equality(one, table)));
+    list_of(found)
 }
 
 /// Does something with each of the conditions of WHERE that are joined by AND.

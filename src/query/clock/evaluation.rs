@@ -7,16 +7,15 @@
 //! is emptied afterwards. Nor does the executor keep anything else of an expression without columns and sub-queries.
 
 use std::cell::Cell;
-use std::ffi::CStr;
-use std::mem::MaybeUninit;
 
-use arrow_cache_core::{Hash128, HashBuffer, Reason};
+use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum, Oid};
 
-use super::carried::{ClockTrees, executable};
-use super::cuts::{Cuts, MOST};
-use super::expression::{closed, given, type_of};
+use super::carried::{Carried, ClockTrees, executable};
+use super::cuts::Cuts;
+use super::expression::{closed, type_of};
 use super::leaf::{Leaf, Moment};
+use super::noted::Noted;
 use super::split::Split;
 use super::types::form_of;
 use crate::error::is_about_a_value;
@@ -55,8 +54,6 @@ pub struct Value {
 }
 
 impl Value {
-    const NOTHING: Self = Self { datum: Datum::null(), is_null: true, type_oid: pg_sys::InvalidOid, form: (0, true) };
-
     /// Returns true if it is the same value, byte for byte.
     ///
     /// # Safety
@@ -78,7 +75,7 @@ pub struct Computed {
     /// What its value splits, if it moves all the time: it is a cut.
     pub split: Option<Split>,
     /// The interval that the column is away from it, if the split has one.
-    by: Value,
+    by: Option<Value>,
     /// The conditions beside that.
     pub conditions: *mut pg_sys::List,
 }
@@ -86,58 +83,32 @@ pub struct Computed {
 impl Computed {
     /// The cut that its value is, which is not NULL; `None` if there is no telling, or it is none.
     pub(super) fn cut(&self) -> Option<i64> {
-        let by = (self.by.type_oid == pg_sys::INTERVALOID && !self.by.is_null)
-            // SAFETY: a value of that type that is not NULL, which lives as long as the values do.
-            .then(|| unsafe { &*self.by.datum.cast_mut_ptr::<pg_sys::Interval>() });
+        let by = self.by.filter(|by| by.type_oid == pg_sys::INTERVALOID && !by.is_null);
+        // SAFETY: a value of that type that is not NULL, which lives as long as the values do.
+        let by = by.map(|by| unsafe { &*by.datum.cast_mut_ptr::<pg_sys::Interval>() });
         self.split?.cut((self.value.type_oid, self.value.datum), by)
     }
 }
-
-/// What the clock adds to a question.
-#[derive(Clone, Copy)]
-pub struct Times {
-    /// A hash of all values that are in the key.
-    pub hash: Hash128,
-    /// Those that are not.
-    pub cuts: Cuts,
-}
-
-/// The memory of one computation for a key, which runs no code but the server's own; emptied after it.
-static CONTEXT: Local<Cell<pg_sys::MemoryContext>> = Local::new(Cell::new(std::ptr::null_mut()));
 
 /// The word before a value, or in the place of one.
 const IS_VALUE: u8 = 0;
 const IS_CUT: u8 = 1;
 const IS_NULL: u8 = 2;
 
-static BUFFER: Local<Cell<HashBuffer>> = Local::new(Cell::new(HashBuffer::new()));
-
-/// The values of all clock expressions: as one hash, under a secret, or as cuts.
+/// Adds the values of all clock expressions to a key, but for those that are cuts, which it returns.
 ///
 /// # Errors
 /// `MovingClock` if one of them changes by less than a minute and is no cut, if it asks for the arrival of a message
 /// that is not the only one, or if it cannot be computed.
-pub fn times(clock: &Clock<'_>, seed: u64) -> Result<Times, Reason> {
+pub fn times(clock: &Clock<'_>, key: &mut HashBuffer) -> Result<Cuts, Reason> {
     if clock.trees.is_none() {
-        return Ok(Times { hash: Hash128::NONE, cuts: Cuts::NONE });
+        return Ok(Cuts::NONE);
     }
-    let mut key = BUFFER.take();
-    key.clear();
-    key.seed(seed);
-    let context = kept_context();
-    let add_all = |values: &[Computed]| {
+    let cuts = with_values(clock, |values| {
         let mut cuts = Cuts::NONE;
-        values.iter().try_for_each(|computed| add(&mut key, &mut cuts, computed)).map(|()| cuts)
-    };
-    // SAFETY: the context is ours; emptying it cannot raise, since it has no callbacks.
-    let cuts = unsafe {
-        let cuts = computed_in(context, clock, add_all);
-        direct!(pg_sys::MemoryContextReset(context));
-        cuts?.ok_or(Reason::MovingClock)?
-    };
-    let hash = key.is_complete().then(|| key.finish()).ok_or(Reason::OutOfMemory)?;
-    BUFFER.set(key);
-    Ok(Times { hash, cuts })
+        values.iter().try_for_each(|computed| add(key, &mut cuts, computed)).map(|()| cuts)
+    });
+    cuts?.ok_or(Reason::MovingClock)
 }
 
 /// Adds a value to the key or, if it is one, to the cuts. `None` if there is no telling it.
@@ -162,12 +133,12 @@ fn add(key: &mut HashBuffer, cuts: &mut Cuts, computed: &Computed) -> Option<()>
 /// it is no clock expression, asks for the arrival of a message, has parameters, is NULL, cannot be computed, or is of
 /// a type that is passed by reference.
 pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
-    let found = closed(expression).filter(|found| found.asks && !found.asks_for_message && !found.has_params)?;
+    closed(expression).filter(|found| found.asks && !found.asks_for_message && !found.has_params)?;
     let _unshown = Unshown::new();
     // SAFETY: the expression is as long as its computation.
     let value = unsafe {
-        let copy = Tree::enter(executable(expression, &found))?;
-        unless(is_about_a_value, || keeping(|| value_of(copy, None, || Some(prepare(copy.as_ptr()))))).flatten()?
+        let copy = executable(expression.as_ptr());
+        unless(is_about_a_value, || keeping(|| value_of(type_of(expression), prepare(copy), None))).flatten()?
     };
     let (length, by_value) = value.form;
     if value.is_null || !by_value {
@@ -184,68 +155,28 @@ pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::C
 /// # Errors
 /// As `times`.
 pub fn with_values<R>(clock: &Clock<'_>, act: impl FnOnce(&[Computed]) -> R) -> Result<R, Reason> {
-    // SAFETY: the parent is there as long as this statement. Nobody uses what lies in the context any more.
+    // SAFETY: the parent is there as long as this statement, and nobody uses what lies in the context afterwards. The
+    // expressions lie in a context that is still there, since the statement that carries them is being planned or started.
     unsafe {
-        let context = context_below(pg_sys::CurrentMemoryContext, NAME);
-        let result = computed_in(context, clock, act);
+        let context = context_below(pg_sys::CurrentMemoryContext, c"pg_arrow_cache clock");
+        let caller = pg_sys::MemoryContextSwitchTo(context);
+        let result = computed(clock).ok_or(Reason::MovingClock).map(act);
+        pg_sys::MemoryContextSwitchTo(caller);
         kept!(pg_sys::MemoryContextDelete(context));
         result
     }
 }
 
-/// As `with_values`, in a memory context.
-///
-/// # Safety
-/// The context must stay there, and nobody else may empty it meanwhile.
-unsafe fn computed_in<R>(
-    context: pg_sys::MemoryContext,
-    clock: &Clock<'_>,
-    act: impl FnOnce(&[Computed]) -> R,
-) -> Result<R, Reason> {
-    // SAFETY: the caller's promise. The expressions lie in a context that is still there, since the statement that
-    // carries them is being planned or started.
-    unsafe {
-        let caller = pg_sys::MemoryContextSwitchTo(context);
-        let mut values = UNWRITTEN;
-        let result = computed(clock, &mut values).ok_or(Reason::MovingClock).map(act);
-        pg_sys::MemoryContextSwitchTo(caller);
-        result
-    }
-}
-
-const NAME: &CStr = c"pg_arrow_cache clock";
-
-fn kept_context() -> pg_sys::MemoryContext {
-    if CONTEXT.get().is_null() {
-        // SAFETY: the parent lives as long as the backend.
-        CONTEXT.set(unsafe { context_below(pg_sys::TopMemoryContext, NAME) });
-    }
-    CONTEXT.get()
-}
-
-/// Room for results, of which only as many are written as there are expressions: writing all of them would take longer
-/// than computing one.
-type Results = [MaybeUninit<Computed>; MOST];
-
-const UNWRITTEN: Results = [const { MaybeUninit::uninit() }; MOST];
-
-/// The first results.
-///
-/// # Safety
-/// So many were written.
-unsafe fn written_ones(results: &mut Results, count: usize) -> &mut [Computed] {
-    // SAFETY: the caller promises that these were written; there are no more than there is room for.
-    unsafe { std::slice::from_raw_parts_mut(results.as_mut_ptr().cast(), count.min(MOST)) }
-}
-
-/// Computes the values; `None` if one of them cannot be computed, or moves and splits nothing.
+/// Computes the values, in the current memory context; `None` if one of them cannot be computed, or moves and splits
+/// nothing.
 ///
 /// # Safety
 /// The expressions must be in memory.
-unsafe fn computed<'r>(clock: &Clock<'_>, results: &'r mut Results) -> Option<&'r [Computed]> {
-    // SAFETY: the caller's promise.
+unsafe fn computed<'r>(clock: &Clock<'_>) -> Option<&'r [Computed]> {
+    // SAFETY: the caller's promise; room for as many results as are written.
     unsafe {
-        let has_params = clock.trees.entries().iter().any(|one| one.has_params);
+        let may_have_params = |one: &Carried| one.noted.found.has_params || !one.conditions.is_null();
+        let has_params = clock.trees.entries().iter().any(may_have_params);
         let trees = match clock.params {
             None if has_params => clock.trees.without_params(),
             Some(params) if has_params && params.paramFetch.is_some() => return None,
@@ -253,11 +184,12 @@ unsafe fn computed<'r>(clock: &Clock<'_>, results: &'r mut Results) -> Option<&'
         };
         let clock = Clock { trees, ..*clock };
         let _unshown = Unshown::new();
-        let place = std::ptr::from_mut(results);
-        let count = unless(is_about_a_value, || keeping(|| run(&clock, place))).flatten()?;
-        let values = written_ones(results, count);
-        for (one, entry) in values.iter_mut().zip(trees.entries()) {
-            if entry.may_settle && settles(entry.expression()?, &one.value, clock.params) {
+        let entries = trees.entries();
+        let results: *mut Computed = kept!(pg_sys::palloc(size_of_val(entries).max(1))).cast();
+        unless(is_about_a_value, || keeping(|| run(&clock, results))).flatten()?;
+        let values = std::slice::from_raw_parts_mut(results, entries.len());
+        for (one, entry) in values.iter_mut().zip(entries) {
+            if entry.noted.found.may_settle && settles(entry.expression()?, &one.value, clock.params) {
                 one.split = None;
             } else if one.split.is_none() {
                 return None;
@@ -267,34 +199,30 @@ unsafe fn computed<'r>(clock: &Clock<'_>, results: &'r mut Results) -> Option<&'
     }
 }
 
-/// Computes the values; `None` if an expression asks for the arrival of a message that is not the only one, or is none
-/// of ours. Returns how many values it has written. What the functions raise jumps over this frame.
+/// Computes and writes the values; `None` if an expression asks for the arrival of a message that is not the only one,
+/// or is none of ours. What the functions raise jumps over this frame.
 ///
 /// # Safety
-/// The expressions must be in memory, `results` valid, and no frame between here and `keeping` may have pending
-/// destructors.
-unsafe fn run(clock: &Clock<'_>, results: *mut Results) -> Option<usize> {
-    let mut count = 0;
+/// The expressions must be in memory, `results` have room for theirs, and no frame between here and `keeping` may have
+/// pending destructors.
+unsafe fn run(clock: &Clock<'_>, results: *mut Computed) -> Option<()> {
     // SAFETY: the caller's promise.
-    for entry in unsafe { clock.trees.entries() } {
-        if entry.asks_for_message && !clock.one_message {
-            return None;
+    unsafe {
+        for (place, entry) in clock.trees.entries().iter().enumerate() {
+            let Noted { found, split, by, .. } = entry.noted;
+            if found.asks_for_message && !clock.one_message {
+                return None;
+            }
+            let [expression, interval] = entry.prepared();
+            let value = value_of(type_of(entry.expression()?), expression, clock.params)?;
+            let by = match Tree::enter(by) {
+                Some(by) => Some(value_of(type_of(by), interval, clock.params)?),
+                None => None,
+            };
+            results.add(place).write(Computed { value, split, by, conditions: entry.conditions });
         }
-        // SAFETY: the caller's promise.
-        let beside =
-            |one: Tree<'_, pg_sys::Node>| unsafe { value_of(one, clock.params, || Some(prepare(one.as_ptr()))) };
-        let by = match entry.by() {
-            Some(one) => beside(one)?,
-            None => Value::NOTHING,
-        };
-        // SAFETY: the caller's promise.
-        unsafe {
-            let value = value_of(entry.expression()?, clock.params, || entry.prepared())?;
-            (*results).get_mut(count)?.write(Computed { value, split: entry.split, by, conditions: entry.conditions });
-        }
-        count += 1;
     }
-    Some(count)
+    Some(())
 }
 
 /// The value that was found last to settle, if it is passed by value, with its type and the minute. Whether another
@@ -321,10 +249,8 @@ unsafe fn settles(
     let settles = unsafe {
         let far = present.at_far_end();
         let other = replaced(expression.as_ptr(), &mut |node, _depth| Some(Leaf::of(node)?.at(far)));
-        let Some(other) = Tree::enter(other) else { return false };
-        let other = unless(is_about_a_value, || keeping(|| value_of(other, params, || Some(prepare(other.as_ptr())))))
-            .flatten();
-        other.is_some_and(|other| other.equals(value))
+        let other = unless(is_about_a_value, || keeping(|| value_of(value.type_oid, prepare(other), params)));
+        other.flatten().is_some_and(|other| other.equals(value))
     };
     if settles && is_kept {
         SETTLED.set(Some(known));
@@ -332,22 +258,18 @@ unsafe fn settles(
     settles
 }
 
-/// The value of an expression, which is `prepared` if it is neither a constant nor a parameter; `None` if it
-/// cannot be, or is of a type that clock expressions do not have. What it raises jumps over this frame.
+/// The value of an expression of a type, which was made ready; `None` if that has failed, or clock expressions do not
+/// have that type. What it raises jumps over this frame.
 ///
 /// # Safety
-/// As `compute`.
+/// As `compute`, or null.
 unsafe fn value_of(
-    expression: Tree<'_, pg_sys::Node>,
+    type_oid: Oid,
+    prepared: *mut pg_sys::ExprState,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-    prepared: impl FnOnce() -> Option<*mut pg_sys::ExprState>,
 ) -> Option<Value> {
-    let type_oid = type_of(expression);
-    let form = form_of(type_oid)?;
-    let (datum, is_null) = match given(expression.without_relabelling(), params) {
-        Some(given) => given,
-        // SAFETY: the caller's promise.
-        None => unsafe { compute(prepared()?, params.map_or(std::ptr::null_mut(), Tree::as_ptr)) },
-    };
+    let form = form_of(type_oid).filter(|_| !prepared.is_null())?;
+    // SAFETY: the caller's promise.
+    let (datum, is_null) = unsafe { compute(prepared, params.map_or(std::ptr::null_mut(), Tree::as_ptr)) };
     Some(Value { datum, is_null, type_oid, form })
 }

@@ -1,7 +1,7 @@
 //! What a clock expression is made of, and how one is told from other expressions. Reads trees, and of catalogs which
 //! function stands behind an operator of a view; keeps nothing.
 
-use pgrx::pg_sys::{self, BOOLOID, BPCHAROID, DATEOID, Datum, FLOAT8OID, INT2OID, INT4OID, INT8OID, Oid};
+use pgrx::pg_sys::{self, BOOLOID, BPCHAROID, DATEOID, FLOAT8OID, INT2OID, INT4OID, INT8OID, Oid};
 use pgrx::pg_sys::{TIMEOID, TIMETZOID};
 
 use super::leaf::Leaf;
@@ -12,7 +12,6 @@ use crate::pg::lone_expression;
 use crate::pg::tree::{Tree, child, children, match_node};
 use crate::query::function_table::has;
 use crate::query::function_table::properties::{CLEAN, CLOCK, COARSE, GATHERING, JOINING, READING, SETTINGS};
-use crate::query::parameters;
 
 /// Deepest nesting of a clock expression.
 pub const DEEPEST: usize = 24;
@@ -67,8 +66,6 @@ pub struct Closed {
     pub asks_for_message: bool,
     /// It names parameters of the statement.
     pub has_params: bool,
-    /// It is not executed as it is: it takes other nodes, which have the same value (`carried`).
-    pub is_other: bool,
     /// Its value may stay the same for a minute or more: whatever asks for the time in it is CURRENT_DATE, or lies
     /// below something coarse.
     pub may_settle: bool,
@@ -79,15 +76,14 @@ pub struct Closed {
 impl Closed {
     /// It says nothing.
     pub(super) const NOTHING: Self =
-        Self { asks: false, asks_for_message: false, has_params: false, is_other: false, may_settle: true, depth: 0 };
+        Self { asks: false, asks_for_message: false, has_params: false, may_settle: true, depth: 0 };
 
     /// What is known of both together.
-    fn with(self, other: Self) -> Self {
+    pub(super) fn with(self, other: Self) -> Self {
         Self {
             asks: self.asks || other.asks,
             asks_for_message: self.asks_for_message || other.asks_for_message,
             has_params: self.has_params || other.has_params,
-            is_other: self.is_other || other.is_other,
             may_settle: self.may_settle && other.may_settle,
             depth: self.depth.max(other.depth),
         }
@@ -97,21 +93,19 @@ impl Closed {
 /// What is known of an expression that is made of nothing but clock leaves, constants, parameters of the statement and
 /// functions that may stand in clock expressions; `None` for any other.
 pub fn closed(node: Tree<'_, pg_sys::Node>) -> Option<Closed> {
-    closed_above(node, &[], &[])
+    closed_above(node, &|_| None)
 }
 
-/// As `closed`, for an expression that may have some below it which are `known`, and of which this was `found`.
-pub(super) fn closed_above(
-    node: Tree<'_, pg_sys::Node>,
-    known: &[*mut pg_sys::Node],
-    found: &[Closed],
-) -> Option<Closed> {
-    Reader { known, found }.closed(node, 0)
+/// As `closed`, for an expression that may have some below it of which this is `known`.
+pub(super) fn closed_above(node: Tree<'_, pg_sys::Node>, known: &Known<'_>) -> Option<Closed> {
+    Reader { known }.closed(node, 0)
 }
+
+/// What is known of a node.
+type Known<'r> = dyn Fn(*mut pg_sys::Node) -> Option<Closed> + 'r;
 
 struct Reader<'r> {
-    known: &'r [*mut pg_sys::Node],
-    found: &'r [Closed],
+    known: &'r Known<'r>,
 }
 
 impl Reader<'_> {
@@ -120,23 +114,22 @@ impl Reader<'_> {
             return None;
         }
         // What is known below is not walked once more.
-        if let Some(place) = self.known.iter().position(|known| *known == node.as_ptr()) {
-            return self.found.get(place).copied();
+        if let Some(found) = (self.known)(node.as_ptr()) {
+            return Some(found);
         }
         let bare = bare(node);
         let found = match Leaf::of(bare) {
             Some(leaf) => Closed {
                 asks: true,
                 asks_for_message: leaf == Leaf::Statement,
-                may_settle: leaf == Leaf::Date,
+                may_settle: leaf == Leaf::Transaction(DATEOID),
                 ..Closed::NOTHING
             },
             None => self.made_of(bare, depth + 1)?,
         };
         // Whatever type a constant or a parameter has, such as a domain: what it is taken for counts.
         let is_known = found.depth > 0 || types::is_known(type_of(node));
-        let is_other = found.is_other || bare.as_ptr() != node.without_relabelling().as_ptr();
-        (is_known && found.depth <= DEEPEST).then_some(Closed { is_other, depth: found.depth + 1, ..found })
+        (is_known && found.depth <= DEEPEST).then_some(Closed { depth: found.depth + 1, ..found })
     }
 
     /// What is known of an expression by what it is made of.
@@ -153,8 +146,7 @@ impl Reader<'_> {
                 if call.funcretset || call.funcvariadic {
                     return None;
                 }
-                let all = self.call(call.funcid, call.funcresulttype, child!(call.args), depth)?;
-                Some(Closed { is_other: all.is_other || lacks_arguments(call), ..all })
+                self.call(call.funcid, call.funcresulttype, child!(call.args), depth)
             },
             OpExpr(call) => self.operator(call, depth),
             CoerceViaIO(coercion) => {
@@ -204,11 +196,10 @@ impl Reader<'_> {
 
     fn operator(&self, call: Tree<'_, pg_sys::OpExpr>, depth: usize) -> Option<Closed> {
         if !joins(call) {
-            let all = self.call(behind(call), call.opresulttype, child!(call.args), depth)?;
-            return Some(Closed { is_other: all.is_other || call.opfuncid == pg_sys::InvalidOid, ..all });
+            return self.call(behind(call), call.opresulttype, child!(call.args), depth);
         }
         // The casts of `boolean` and `char(n)` to text are functions of their own.
-        child!(call.args)?.items().try_fold(Closed { is_other: true, ..Closed::NOTHING }, |all, one| {
+        child!(call.args)?.items().try_fold(Closed::NOTHING, |all, one| {
             let one = one.filter(|one| !matches!(type_of(*one), BOOLOID | BPCHAROID))?;
             Some(all.with(self.text(one, depth)?))
         })
@@ -230,17 +221,5 @@ impl Reader<'_> {
         let all = self.closed(value, depth)?;
         let reads_settings = matches!(type_of(value), TIMEOID | TIMETZOID | FLOAT8OID);
         (all.asks || !reads_settings).then_some(all)
-    }
-}
-
-/// The value of a constant, or of a parameter that is given, and whether it is NULL; `None` for anything else.
-pub(super) fn given(
-    node: Tree<'_, pg_sys::Node>,
-    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-) -> Option<(Datum, bool)> {
-    match_node! { node;
-        Const(constant) => Some((constant.constvalue, constant.constisnull)),
-        Param(param) => parameters::given(&param, params).map(|value| (value.value, value.isnull)),
-        _ => None,
     }
 }

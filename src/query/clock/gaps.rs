@@ -22,36 +22,37 @@ pub struct Allowed<'q> {
     pub opens: &'q dyn Fn(Oid, *mut pg_sys::List) -> bool,
 }
 
+/// Why gaps are not found, and the relation and the column of the cut whose gap may not be sought.
+pub type NotSought = (Reason, Option<(Oid, i16)>);
+
 /// The gaps of a statement that has cuts, as bytes. It runs under the snapshot: an MVCC snapshot that is registered or
-/// active.
+/// active. Without one, nothing is run, and nothing is given: whether the gaps may be sought is checked.
 ///
 /// # Errors
 /// `MovingClock` if a search may not be done, or a value cannot be computed any more; `OutOfMemory`.
-pub fn gaps(clock: &Clock<'_>, snapshot: &pg_sys::SnapshotData, allowed: Allowed<'_>) -> Result<Vec<u8>, Reason> {
-    with_values(clock, |values| {
+pub fn gaps(
+    clock: &Clock<'_>,
+    snapshot: Option<&pg_sys::SnapshotData>,
+    allowed: Allowed<'_>,
+) -> Result<Vec<u8>, NotSought> {
+    let found = with_values(clock, |values| {
         let mut gaps = Vec::new();
         for (computed, split) in splits(values) {
-            let [before, behind] = searches(clock, computed, split, allowed).ok_or(Reason::MovingClock)?;
+            let not_sought = (Reason::MovingClock, Some((split.relation, split.column)));
+            let [before, behind] = searches(clock, computed, split, allowed).ok_or(not_sought)?;
+            let Some(snapshot) = snapshot else { continue };
             // SAFETY: planned in the memory context of the computation, which is still there; the snapshot is that of
             // the statement.
             let [before, behind] = unsafe { [before.value(snapshot), behind.value(snapshot)] };
             let rank = |value| rank(split.type_oid, value);
             let gap = [before.map_or(i64::MIN, rank), behind.map_or(i64::MAX, rank)];
             for number in gap {
-                gaps.add_all(&number.to_ne_bytes()).map_err(|_| Reason::OutOfMemory)?;
+                gaps.add_all(&number.to_ne_bytes()).map_err(|_| (Reason::OutOfMemory, None))?;
             }
         }
         Ok(gaps)
-    })?
-}
-
-/// The relation and the column of the first cut whose gap may not be sought.
-pub fn not_sought(clock: &Clock<'_>, allowed: Allowed<'_>) -> Option<(Oid, i16)> {
-    let found = with_values(clock, |values| {
-        let is_sought = |(computed, split): &(&Computed, &Split)| searches(clock, computed, split, allowed).is_some();
-        splits(values).find(|cut| !is_sought(cut)).map(|(_, split)| (split.relation, split.column))
     });
-    found.ok().flatten()
+    found.unwrap_or_else(|reason| Err((reason, None)))
 }
 
 /// The values that are cuts.

@@ -24,15 +24,14 @@ mod gaps;
 mod leaf;
 mod noted;
 mod origin;
-mod sides;
 mod split;
 mod types;
 
 pub use carried::ClockTrees;
 pub use cuts::Cuts;
-pub use evaluation::{Clock, Times, constant_now, times};
+pub use evaluation::{Clock, constant_now, times};
 pub use expression::closed;
-pub use gaps::{Allowed, gaps, not_sought};
+pub use gaps::{Allowed, NotSought, gaps};
 pub use leaf::{asks_for_time, is_time};
 pub use noted::ClockExpressions;
 pub use origin::EXTREMES;

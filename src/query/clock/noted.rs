@@ -2,25 +2,39 @@
 
 use pgrx::pg_sys;
 
-use super::conditions;
-use super::cuts::MOST;
 use super::expression::{Closed, closed, closed_above};
 use super::split::{Comparison, Split};
 use crate::pg::tree::Tree;
 
-/// The clock expressions of a query, in the order in which a walk has left them. Plain data.
+/// A clock expression. Plain data.
 #[derive(Clone, Copy, Debug)]
+pub(super) struct Noted {
+    pub expression: *mut pg_sys::Node,
+    /// What is known of it, and of the interval.
+    pub found: Closed,
+    /// What the comparison splits that it is a side of.
+    pub split: Option<Split>,
+    /// The interval that the column is away from it; null if there is none.
+    pub by: *mut pg_sys::Node,
+    /// The number of the table of the outermost query that has the column; 0 if there is none.
+    pub table: i32,
+}
+
+impl Noted {
+    /// An expression that nothing is known to be compared with.
+    pub fn of(expression: Tree<'_, pg_sys::Node>, found: Closed) -> Self {
+        Self { expression: expression.as_ptr(), found, split: None, by: std::ptr::null_mut(), table: 0 }
+    }
+}
+
+/// The clock expressions of a query, in the order in which a walk has left them.
+#[derive(Debug)]
 pub struct ClockExpressions {
-    nodes: [*mut pg_sys::Node; MOST],
-    /// What is known of each.
-    found: [Closed; MOST],
-    /// What the comparison splits that an expression is a side of.
-    splits: [Option<Split>; MOST],
+    pub(super) noted: Vec<Noted>,
     /// The outermost query, if a column of it is compared; null otherwise.
-    query: *mut pg_sys::Query,
-    count: usize,
+    pub(super) query: *mut pg_sys::Query,
     /// Texts become dates (`eligibility`, coercions), or ages are counted from today.
-    reads_day: bool,
+    pub(super) reads_day: bool,
 }
 
 /// How much had been noted at some moment of a walk.
@@ -32,14 +46,7 @@ pub struct ClockMark {
 
 impl ClockExpressions {
     /// None yet.
-    pub const NONE: Self = Self {
-        nodes: [std::ptr::null_mut(); MOST],
-        found: [Closed::NOTHING; MOST],
-        splits: [None; MOST],
-        query: std::ptr::null_mut(),
-        count: 0,
-        reads_day: false,
-    };
+    pub const NONE: Self = Self { noted: Vec::new(), query: std::ptr::null_mut(), reads_day: false };
 
     /// Notes that texts become dates, which may be words such as `today`, or that ages are counted from today:
     /// CURRENT_DATE is one more expression.
@@ -47,45 +54,31 @@ impl ClockExpressions {
         self.reads_day = true;
     }
 
-    /// Returns true if CURRENT_DATE is one more expression.
-    pub fn reads_day(&self) -> bool {
-        self.reads_day
-    }
-
-    /// How many there are with that.
-    pub fn total(&self) -> usize {
-        self.count + usize::from(self.reads_day)
-    }
-
-    /// How many there are that stand in the query. There may be more than are kept.
+    /// How many there are that stand in the query.
     pub fn count(&self) -> usize {
-        self.count
+        self.noted.len()
     }
 
     /// How much has been noted so far.
     pub fn mark(&self) -> ClockMark {
-        ClockMark { count: self.count, reads_day: self.reads_day }
+        ClockMark { count: self.count(), reads_day: self.reads_day }
     }
 
     /// Forgets what was noted since: the walk leaves a column of a sub-query that nothing uses.
     pub fn go_back(&mut self, before: ClockMark) {
-        (self.count, self.reads_day) = (before.count, before.reads_day);
+        self.noted.truncate(before.count);
+        self.reads_day = before.reads_day;
     }
 
     /// Notes a node that the walk leaves: it asks for the time itself, or there were fewer expressions, `before`, when
     /// the walk came to it. If it is one expression with what was found below, it takes the place of that.
     #[inline(never)]
     pub fn leave(&mut self, node: Tree<'_, pg_sys::Node>, before: usize) {
-        let below = before..self.count.min(MOST);
-        let known = self.nodes.get(below.clone()).unwrap_or(&[]);
-        let found = self.found.get(below).unwrap_or(&[]);
-        if let Some(found) = closed_above(node, known, found).filter(|found| found.asks) {
-            if before < MOST {
-                self.nodes[before] = node.as_ptr();
-                self.found[before] = found;
-                self.splits[before] = None;
-            }
-            self.count = before + 1;
+        let below = self.noted.get(before..).unwrap_or(&[]);
+        let known = |one| below.iter().find(|known| known.expression == one).map(|known| known.found);
+        if let Some(found) = closed_above(node, &known).filter(|found| found.asks) {
+            self.noted.truncate(before);
+            self.noted.push(Noted::of(node, found));
         }
     }
 
@@ -99,39 +92,16 @@ impl ClockExpressions {
         before: usize,
         query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
     ) {
-        if self.count == before + 1
-            && let Some(expression) = self.nodes.get(before)
-            && let Some(comparison) = Comparison::of(call, Some(*expression), &query)
-            && comparison.has_known_interval()
-        {
-            self.splits[before] = Some(comparison.split);
-            if let Some(outermost) = query(0).filter(|_| query(1).is_none()) {
-                self.query = outermost.as_ptr();
-            }
-            if comparison.by.is_some() {
-                // The interval is needed, too.
-                self.nodes[before] = call.as_node().as_ptr();
-            }
+        let [noted] = self.noted.get_mut(before..).unwrap_or(&mut []) else { return };
+        let Some(found) = Comparison::of(call, |node| node.as_ptr() == noted.expression, &query) else { return };
+        noted.split = Some(found.split);
+        if let Some(by) = found.by {
+            noted.by = by.as_ptr();
+            noted.found = closed(by).map_or(noted.found, |interval| noted.found.with(interval));
         }
-    }
-
-    /// The conditions beside the comparison that an expression is a side of (`conditions`).
-    pub(super) fn conditions_beside(&self, noted: *mut pg_sys::Node) -> *mut pg_sys::List {
-        // SAFETY: the query that the expressions were found in, which is there as long as it is planned.
-        unsafe { Tree::enter(self.query) }.map_or(std::ptr::null_mut(), |query| conditions::beside(query, noted))
-    }
-
-    /// The expressions, if all of them were kept, each with what is known of it, and what it splits.
-    pub(super) fn all(&self) -> Option<impl Iterator<Item = (*mut pg_sys::Node, Closed, Option<Split>)>> {
-        let nodes = self.nodes.get(..self.count)?;
-        Some(nodes.iter().zip(self.found).zip(self.splits).map(|((node, found), split)| (*node, found, split)))
-    }
-}
-
-impl Comparison<'_> {
-    /// Returns true if the interval beside the column, if there is one, is made of constants and parameters, so that it
-    /// does not ask for the time.
-    pub fn has_known_interval(&self) -> bool {
-        self.by.is_none_or(|by| closed(by).is_some_and(|found| !found.asks))
+        if let Some(outermost) = query(0).filter(|_| query(1).is_none()) {
+            self.query = outermost.as_ptr();
+            noted.table = found.table;
+        }
     }
 }

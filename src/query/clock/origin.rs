@@ -16,6 +16,8 @@ pub struct Origin {
     pub column: i16,
     /// They are handed on by `max` or `min`.
     pub is_extreme: bool,
+    /// A sub-query or the like hands them on.
+    pub is_handed_on: bool,
 }
 
 /// max and min of date, timestamp and timestamptz, each with its transition function and the function behind its sort
@@ -48,10 +50,15 @@ pub fn origin<'t>(
     let mut column = column_with_values(expression)?;
     let mut is_extreme = expression.tag() == NodeTag::T_Aggref;
     let mut queries = Enclosing::of(query);
-    for _ in 0..DEEPEST {
+    for depth in 0..DEEPEST {
         let entry = queries.entry(&column)?;
         if entry.rtekind == RTEKind::RTE_RELATION {
-            return Some(Origin { relation: entry.relid, column: column.varattno, is_extreme });
+            return Some(Origin {
+                relation: entry.relid,
+                column: column.varattno,
+                is_extreme,
+                is_handed_on: depth > 0,
+            });
         }
         queries = queries.above(column.varlevelsup).inside(entry)?;
         // The columns of a set operation come from more than one query.

@@ -81,17 +81,15 @@ impl EligibilityChecker {
             return false;
         }
         let above = |levels: u32| self.query_above(levels);
-        let Some(comparison) = Comparison::of(call, None, above).filter(Comparison::has_known_interval) else {
-            return false;
+        let is_clock = |node| clock::closed(node).is_some_and(|found| found.asks);
+        let Some(comparison) = Comparison::of(call, is_clock, above) else { return false };
+        let is_own = |function: pg_sys::Oid| {
+            definition::of(function).is_some_and(|own| own.functions.is_empty() && own.trees.is_empty())
         };
-        if clock::closed(comparison.with).is_none_or(|closed| !closed.asks) {
-            return false;
-        }
-        let is_own =
-            |function| definition::of(function).is_some_and(|own| own.functions.is_empty() && own.trees.is_empty());
         // SAFETY: reads a catalog about an operator that the query uses.
-        let is_as_listed =
-            |operator, function| unsafe { kept!(pg_sys::get_opcode(operator)) } == function && is_own(function);
+        let is_as_listed = |operator, function: u32| {
+            unsafe { kept!(pg_sys::get_opcode(operator)) }.to_u32() == function && is_own(function.into())
+        };
         let are_as_listed =
             comparison.operators.into_iter().flatten().all(|(operator, function)| is_as_listed(operator, function));
         if !are_as_listed || (comparison.is_extreme && !extremes_are_as_listed()) {

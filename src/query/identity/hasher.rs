@@ -54,6 +54,8 @@ pub(super) struct TreeHasher {
     pub(super) too_complex: bool,
     /// FROM has a function of a user that returns a set.
     pub(super) calls_sets: bool,
+    /// A query without FROM hands times on to the one around it.
+    pub(super) hands_times_on: bool,
     /// Clock expressions found so far.
     pub(super) clock: ClockExpressions,
     /// The query that the walk is in; null outside of any. It lies on the stack of the walk.
@@ -74,6 +76,7 @@ impl TreeHasher {
             reads_constants: false,
             too_complex: false,
             calls_sets: false,
+            hands_times_on: false,
             clock: ClockExpressions::NONE,
             level: std::ptr::null(),
             depth,

@@ -1,34 +1,24 @@
 //! Which expressions become columns of the clock-free part, and what remains above them. Makes nodes in the current
 //! memory context.
 
-use pgrx::pg_sys::{self, NodeTag};
+use pgrx::pg_sys::{self, RTEKind};
 
-use super::origins;
-use super::walks::{asks_for_time, depends_on_rows, has_placeholder};
+use super::walks::{asks_for_time, depends_on_rows};
+use crate::pg::compat;
 use crate::pg::lists::nodes;
 use crate::pg::server;
-use crate::pg::tree::Tree;
+use crate::pg::tree::{Tree, child, children, match_node};
 use crate::pg::tree_making::{are_equal, copy, list_of, replaced};
+use crate::pg::tree_search::search;
+use crate::query::enclosing::Enclosing;
 use crate::query::failures::expression_may_fail;
-use crate::query::node_table::{OF_ROWS, VALUE, in_query};
-
-/// Where an expression is computed.
-enum Place {
-    /// In the part, as a column.
-    Part,
-    /// In the projection, from what stands below it.
-    Below,
-    /// In neither.
-    Nowhere,
-}
+use crate::query::node_table::{OF_ROWS, in_query};
 
 /// The columns of a part under construction.
 pub(super) struct Hoisting {
     columns: Vec<*mut pg_sys::TargetEntry>,
     /// The keys of GROUP BY: what is grouped may not name their columns otherwise.
     keys: Vec<*mut pg_sys::Node>,
-    /// Something stands where neither the part nor the projection can compute it.
-    is_blocked: bool,
     /// The query.
     query: *mut pg_sys::Query,
     /// Some column is one that the query might not compute: a sub-query, or what stands for an expression that may
@@ -52,10 +42,10 @@ impl Hoisting {
                 })
                 .collect()
         };
-        Self { columns: Vec::new(), keys, is_blocked: false, query, computes_more: false }
+        Self { columns: Vec::new(), keys, query, computes_more: false }
     }
 
-    /// Keeps a target entry of the query as it is, since clauses name it. Returns what reads it.
+    /// Keeps a target entry of the query as it is. Returns what reads it.
     ///
     /// # Safety
     /// A target entry of the query, which the caller may change.
@@ -70,21 +60,30 @@ impl Hoisting {
     /// # Safety
     /// An expression of the query.
     pub unsafe fn project(&mut self, expression: *mut pg_sys::Node) -> Option<*mut pg_sys::Node> {
-        // A column that is shown as it is, is computed for each row. Others may stand where the query does not come to
-        // them. SAFETY: the caller's promise; the parts of the expression are valid.
+        let mut is_blocked = false;
+        // SAFETY: the caller's promise; the parts of the expression are valid.
         let projected = unsafe {
-            let is_shown = (*expression).type_ == NodeTag::T_Var;
-            self.computes_more |= !is_shown && origins::may_be_left_out(self.query, expression);
-            replaced(expression, &mut |node, _depth| match self.place_of(node) {
-                Place::Part => Some(self.hoisted(node.as_ptr())),
-                Place::Below => None,
-                Place::Nowhere => {
-                    self.is_blocked = true;
-                    Some(node.as_ptr())
+            replaced(expression, &mut |node, _depth| {
+                let part = node.as_ptr();
+                let is_whole = in_query(node.tag()).has(OF_ROWS);
+                if asks_for_time(part) {
+                    is_blocked |= is_whole;
+                    return None;
                 }
+                let is_key = || depends_on_rows(part) && self.keys.iter().any(|key| are_equal(*key, part));
+                if !is_whole && !is_key() {
+                    return None;
+                }
+                self.computes_more |= is_whole && may_be_left_out(node, &Enclosing::of(|levels| self.query_at(levels)));
+                Some(self.hoisted(part))
             })
         };
-        (!self.is_blocked).then_some(projected)
+        (!is_blocked).then_some(projected)
+    }
+
+    fn query_at(&self, levels: u32) -> Option<Tree<'_, pg_sys::Query>> {
+        // SAFETY: a valid query, which outlives this.
+        unsafe { Tree::enter(self.query) }.filter(|_| levels == 0)
     }
 
     /// Returns true if some column is computed where the query might not have come to it. Then computing it must not
@@ -107,23 +106,6 @@ impl Hoisting {
             (*target).resno = number;
             target
         }))
-    }
-
-    /// Where is this expression computed, or where is what stands below it looked for?
-    fn place_of(&mut self, node: Tree<'_, pg_sys::Node>) -> Place {
-        let (part, kind) = (node.as_ptr(), in_query(node.tag()));
-        let is_whole = kind.has(OF_ROWS);
-        if asks_for_time(part) {
-            return if is_whole { Place::Nowhere } else { Place::Below };
-        }
-        if !depends_on_rows(part) {
-            return Place::Below;
-        }
-        self.computes_more |= node.tag() == NodeTag::T_SubLink;
-        // SAFETY: valid expressions.
-        let is_key = self.keys.iter().any(|key| unsafe { are_equal(*key, part) });
-        let may_move = || kind.has(VALUE) && !has_placeholder(part) && !expression_may_fail(part);
-        if is_whole || is_key || may_move() { Place::Part } else { Place::Below }
     }
 
     /// The column of the part for an expression.
@@ -155,4 +137,37 @@ unsafe fn column(number: usize, expression: *mut pg_sys::Node) -> *mut pg_sys::N
         let collation = server::exprCollation(expression);
         kept!(pg_sys::makeVar(pg_sys::OUTER_VAR as _, number as i16, type_oid, modifier, collation, 0)).cast()
     }
+}
+
+/// Returns true if an expression that becomes a column is a sub-query, or names a column of FROM that may stand for an
+/// expression which may fail: the planner puts the expressions of a simple sub-query, view or WITH query in the place
+/// of its columns. So such a column is computed only where it is reached: not in `CASE WHEN now() < '2000-01-01' THEN
+/// s.quotient END`. Aggregates and window functions compute what they read for each row.
+fn may_be_left_out(expression: Tree<'_, pg_sys::Node>, queries: &Enclosing<'_>) -> bool {
+    match_node! { expression;
+        Var(column) => stands_for_failure(&column, queries).unwrap_or(true),
+        SubLink(_link) => true,
+        _ => false,
+    }
+}
+
+/// Returns true if a column may stand for an expression that may fail; `None` if there is no telling.
+fn stands_for_failure(column: &pg_sys::Var, queries: &Enclosing<'_>) -> Option<bool> {
+    let entry = queries.entry(column)?;
+    if entry.rtekind == RTEKind::RTE_RELATION {
+        // The planner puts the expressions of virtual columns in their places, too.
+        return Some(compat::has_virtual_columns(entry.relid));
+    }
+    let queries = queries.above(column.varlevelsup).inside(entry)?;
+    let query = queries.innermost().filter(|query| query.setOperations.is_null())?;
+    let is_computed_as_a_whole =
+        query.hasAggs || query.hasWindowFuncs || !query.groupClause.is_null() || !query.distinctClause.is_null();
+    if is_computed_as_a_whole {
+        return Some(false);
+    }
+    let target = children!(query.targetList as TargetEntry).find(|target| target.resno == column.varattno)?;
+    let expression = child!(target.expr)?.as_node().as_ptr();
+    // SAFETY: an expression of a valid query. The server checks the depth of sub-queries when it parses them.
+    let is_left_out = || unsafe { search(expression, 0, &mut |node| may_be_left_out(node, &queries)) };
+    Some(expression_may_fail(expression) || is_left_out()?)
 }

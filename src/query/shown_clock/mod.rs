@@ -7,18 +7,16 @@
 //!
 //! * The part has the FROM, WHERE, groups, windows, order and limit of the query, so it has the same rows in the same
 //!   order. None of these may ask for the time to the microsecond, which the check of the part finds out.
-//! * An expression becomes a column of the part only if it cannot fail, or the query computes it for each of its rows:
-//!   a column of a table, an aggregate, a key of GROUP BY. A column of a sub-query in FROM, or of a view, may stand for
-//!   an expression that the server puts in its place (`origins`). All else remains in the projection (`hoisting`). So
-//!   an error comes only if computing the query may raise it.
-//! * A key of GROUP BY, DISTINCT or ORDER BY that asks for the time has one value in a statement. It is left out beside
-//!   other keys.
+//! * Columns of the answer that do not ask for the time are columns of the part as they are. Of the others, what depends
+//!   on rows becomes one: columns, aggregates, keys of GROUP BY. The query computes it for each of its rows, or it cannot
+//!   fail, or nothing in the part can (`hoisting`). All else remains in the projection. So an error comes only if
+//!   computing the query may raise it.
+//! * A key of GROUP BY, DISTINCT or ORDER BY that asks for the time has one value in a statement. So has the NULL that
+//!   takes its place in the part.
 //!
 //! Reads trees; what it makes lies in the current memory context. Keeps nothing.
 
 mod hoisting;
-mod keys;
-mod origins;
 mod walks;
 
 use pgrx::pg_sys;
@@ -26,6 +24,7 @@ use pgrx::pg_sys;
 use crate::pg::compat::tree::name_grouped_columns;
 use crate::pg::folding::fold;
 use crate::pg::lists::nodes;
+use crate::pg::server;
 use crate::pg::tree::{Tree, children};
 use crate::pg::tree_making::{copy, list_of};
 use crate::query::failures::query_may_fail;
@@ -72,20 +71,28 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>, params: pg_sys::ParamListInfo)
     unsafe {
         let part = copy(query.as_ptr());
         name_grouped_columns(part);
-        keys::leave_out_times(part);
         let mut hoisting = Hoisting::of(part);
         let (mut shown, mut junk) = (Vec::new(), Vec::new());
         for target in nodes::<pg_sys::TargetEntry>((*part).targetList) {
+            let expression: *mut pg_sys::Node = (*target).expr.cast();
+            let output = copy(target);
+            (*output).ressortgroupref = 0;
+            if (*target).ressortgroupref != 0 && is_time(expression) && !has_distances(part) {
+                (*target).expr = null_like(expression);
+                if !(*target).resjunk {
+                    hoisting.keep(target);
+                    shown.push(output);
+                    continue;
+                }
+            }
             if (*target).resjunk {
                 junk.push(target);
                 continue;
             }
-            let output = copy(target);
-            (*output).ressortgroupref = 0;
-            (*output).expr = if (*target).ressortgroupref != 0 {
+            (*output).expr = if (*target).ressortgroupref != 0 || !asks_for_time(expression) {
                 hoisting.keep(target).cast()
-            } else if keeps_columns((*target).expr.cast(), params) {
-                hoisting.project((*target).expr.cast())?.cast()
+            } else if keeps_columns(expression, params) {
+                hoisting.project(expression)?.cast()
             } else {
                 return None;
             };
@@ -99,6 +106,41 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>, params: pg_sys::ParamListInfo)
             || kept!(pg_sys::contain_volatile_functions(projection.cast()));
         (*part).targetList = columns;
         (!is_wrong).then_some(ShownClock { part, projection, computes_more })
+    }
+}
+
+/// Returns true if an expression asks for the time, and has one value in a statement.
+///
+/// # Safety
+/// An expression of a valid query.
+unsafe fn is_time(expression: *mut pg_sys::Node) -> bool {
+    // SAFETY: the caller's promise.
+    let is_volatile = || unsafe { kept!(pg_sys::contain_volatile_functions(expression)) };
+    asks_for_time(expression) && !walks::depends_on_rows(expression) && !is_volatile()
+}
+
+/// Returns true if a window reaches to a distance from the value of its key, which NULL has not.
+///
+/// # Safety
+/// A valid query.
+unsafe fn has_distances(query: *mut pg_sys::Query) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        nodes::<pg_sys::WindowClause>((*query).windowClause).any(|window| {
+            (*window).startInRangeFunc != pg_sys::InvalidOid || (*window).endInRangeFunc != pg_sys::InvalidOid
+        })
+    }
+}
+
+/// NULL of the type of an expression.
+///
+/// # Safety
+/// An expression of a valid query.
+unsafe fn null_like(expression: *mut pg_sys::Node) -> *mut pg_sys::Expr {
+    // SAFETY: the caller's promise; a new node.
+    unsafe {
+        let collation = server::exprCollation(expression);
+        kept!(pg_sys::makeNullConst(server::exprType(expression), server::exprTypmod(expression), collation)).cast()
     }
 }
 

@@ -26,11 +26,6 @@ pub(super) fn depends_on_rows(node: *mut pg_sys::Node) -> bool {
     any(node, |node| in_query(node.tag()).has(OF_ROWS))
 }
 
-/// Is there something in an expression that stands for a value of what is around it?
-pub(super) fn has_placeholder(node: *mut pg_sys::Node) -> bool {
-    any(node, |node| matches!(node.tag(), NodeTag::T_CaseTestExpr | NodeTag::T_CoerceToDomainValue))
-}
-
 /// How many columns, and calls of aggregates and window functions, are in an expression?
 pub(super) fn count_columns(node: *mut pg_sys::Node) -> usize {
     /// Counts on, and finds nothing.

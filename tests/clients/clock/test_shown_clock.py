@@ -266,7 +266,7 @@ def test_counts_and_explain(server, at, world):
     assert reader.rows("SELECT hits FROM arrow_cache.entries WHERE query ILIKE '%as time, name, count%'") == [(3,)]
     assert reader.rows(explain) == [("Result",), ("  ->  Custom Scan (ArrowCache)",)]
     verbose = reader.rows(f"EXPLAIN (COSTS OFF, VERBOSE) {query}")
-    assert verbose[:2] == [("Result",), ("  Output: now(), name, value",)], verbose
+    assert verbose[:2] == [("Result",), ("  Output: now(), name, count",)], verbose
 
 
 @sweep

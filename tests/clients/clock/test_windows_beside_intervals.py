@@ -143,7 +143,7 @@ def test_random_intervals(server, at, zone):
 
 def test_operators_are_those_of_the_server(at):
     """The tables of the cache, as pg_operator has them."""
-    text = open(os.path.join(os.path.dirname(__file__), "../../../src/query/clock/sides.rs")).read()
+    text = open(os.path.join(os.path.dirname(__file__), "../../../src/query/clock/split.rs")).read()
     listed = {int(operator): int(function) for operator, function in re.findall(r"\((\d{4}), (\d{4}), ", text)}
     rows = at().rows(
         "SELECT oid::int, oprcode::oid::int FROM pg_operator WHERE oprleft = 1186 AND oprright = 1186 AND oprname IN ('<', '<=', '>', '>=')"
