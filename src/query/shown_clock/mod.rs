@@ -18,6 +18,7 @@
 
 mod hoisting;
 mod keys;
+pub mod named_parameters;
 mod origins;
 mod walks;
 
