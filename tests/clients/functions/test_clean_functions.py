@@ -203,7 +203,7 @@ LISTS = {
 @pytest.mark.parametrize("place", LISTS, ids=lambda place: place[1])
 def test_lists_are_of_the_functions_that_they_mean(session, place):
     file, name = place
-    listed = re.search(rf"{name}: \[u32; \d+\] = \[(.*?)\];", (TABLE.parent / file).read_text(), re.DOTALL)[1]
+    listed = re.search(rf"{name}: \[u32; \d+\] =\s*\[(.*?)\];", (TABLE.parent / file).read_text(), re.DOTALL)[1]
     wanted = [int(number) for number in re.findall(r"\d+", listed)]
     signatures = [row[1] for row in session.rows(SERVERS, [wanted])]
     assert len(signatures) == len(wanted) and [one for one in signatures if not re.fullmatch(LISTS[place], one)] == []
