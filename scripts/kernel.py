@@ -5,6 +5,12 @@
 
 scripts/lint-layers.py checks that they import only each other and what lies BELOW them, so that nothing that makes answers quick decides on
 whether they are right. docs/architecture/overview.md tells what each part answers.
+
+Some files stand beside these in src/query, and are none of them, since no answer is given or stored by what they say:
+
+* checking.rs: which reason for a refusal is told. The refusal stands before.
+* repeatability.rs: which answers are compared at verify_sample_rate. A mistake there is a false alarm, or an answer that is not compared.
+* trust_advice.rs: warnings and sentences about extensions. What is accepted stands in trusted_extensions.rs.
 """
 
 import re
@@ -22,8 +28,7 @@ KERNEL = {
                           "src/query/extras.rs", "src/query/verdict.rs"],
     "may it be cached": ["src/query/" + name for name in (
         "eligibility", "function_table", "node_table", "volatility", "types", "relations", "relation_policy", "opened_relations", "planner_input",
-        "trusted_extensions", "constant_texts", "unused_columns", "handed_times", "enclosing", "name_resolution", "withdrawn_functions", "bytewise",
-        "operator_families", "plan_kinds", "repeatability")],
+        "trusted_extensions", "constant_texts", "unused_columns", "handed_times", "enclosing", "name_resolution", "withdrawn_functions", "bytewise")],
 }
 BELOW = ["src/pg/", "src/error/", "src/settings.rs", "src/session/", "src/shmem.rs", "core/src/atomics.rs", "core/src/room.rs"]
 

@@ -73,7 +73,7 @@ fn start() {
         return;
     }
     pg::allocator::prepare();
-    settings::define(Some(query::trusted_extensions::check_list));
+    settings::define(Some(query::trust_advice::check_list));
     pg::client::remember();
     hooks::install();
 }

@@ -168,7 +168,7 @@ fn fill(store: &BenchStore<'_>, now: i64) -> Fill {
 fn publish(store: &BenchStore<'_>, n: u64, now: i64) -> Pin {
     let versions = store.versions();
     let on = |slot| Dependency { slot, relation: 1, version: versions.slot(slot).version() };
-    let dependencies = [on(versions.ddl(1)), on(versions.wildcard(1)), on(versions.relation(1, n as u32 % 100))];
+    let dependencies = [on(versions.ddl(1)), on(versions.enums(1)), on(versions.relation(1, n as u32 % 100))];
     let new = NewEntry {
         kind: NewKind::Answer,
         database: 1,

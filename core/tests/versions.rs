@@ -259,12 +259,7 @@ fn beginning_anew_outdates_what_was_and_hides_the_past() {
     assert_eq!(versions.seen_whole(before, &snapshot(100, 120, &[])), Some(1));
     let moved = |slot: &Slot| slot.read() == SlotState { version: 1, last_change: 7, ..SlotState::default() };
     for database in 0..200 {
-        let kinds = [
-            versions.ddl(database),
-            versions.wildcard(database),
-            versions.enums(database),
-            versions.catalogs(database),
-        ];
+        let kinds = [versions.ddl(database), versions.enums(database), versions.catalogs(database)];
         assert!(kinds.into_iter().all(|kind| moved(versions.slot(kind))));
     }
     assert!(slots[..FIXED_SLOTS].iter().all(moved));
@@ -325,7 +320,7 @@ fn kinds_of_slots_do_not_overlap() {
     let versions = Versions::new(&slots, &floor);
     for n in 0..200 {
         assert!((FIXED_SLOTS..slots.len()).contains(&(versions.relation(n, n * 7).0 as usize)));
-        let kinds = [versions.ddl(n), versions.wildcard(n), versions.enums(n), versions.catalogs(n)];
+        let kinds = [versions.ddl(n), versions.enums(n), versions.catalogs(n)];
         for (kind, slot) in kinds.into_iter().enumerate() {
             assert_eq!(slot.0 as usize / DATABASE_SLOTS, kind);
         }

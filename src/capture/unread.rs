@@ -15,9 +15,8 @@ use crate::pg::compat::tree::walkers::planstate_tree_walker;
 use crate::pg::lists::oids;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::{Tree, children};
-use crate::query::opened_relations::opened_by;
-use crate::query::plan_kinds::{is_combined, is_scan_of_parts};
-use crate::query::scan_of_parts::StateOfParts;
+use crate::query::opened_relations::{is_scan_of_parts, opened_by};
+use crate::query::scan_of_parts::{StateOfParts, is_combined};
 
 /// Takes out of a miss the dependencies that its finished run has not read.
 pub fn leave_out(miss: &mut Miss, query: QueryDesc<'_>) {
@@ -45,7 +44,7 @@ pub fn leave_out(miss: &mut Miss, query: QueryDesc<'_>) {
     let Read { mut relations, mut left_out, .. } = read;
     relations.sort_unstable();
     left_out.sort_unstable();
-    let scanned = sorted(opened.scanned_tables.iter().map(|table| table.to_u32()));
+    let scanned = sorted(opened.tables.iter().map(|table| table.to_u32()));
     let (Some(scanned), Some(tables)) = (scanned, sorted(tables(query))) else { return };
     let is_in = |list: &[u32], relation: u32| list.binary_search(&relation).is_ok();
     let unread = |relation: u32| {

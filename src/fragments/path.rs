@@ -9,8 +9,8 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::scan;
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::edge;
-use crate::query::plan_kinds::SCAN_NAME;
-use crate::query::plan_kinds::TUPLESTORE_NAME;
+use crate::query::opened_relations::SCAN_NAME;
+use crate::query::scan_of_parts::TUPLESTORE_NAME;
 
 /// The combined query that is being planned. Plain data.
 #[derive(Clone, Copy)]

@@ -8,7 +8,7 @@ use crate::pg::custom_scan::{ScanKind, Steps};
 use crate::pg::error_passing::edge;
 use crate::pg::lists::nodes;
 use crate::pg::row_type::RowType;
-use crate::query::plan_kinds::SCAN_NAME;
+use crate::query::opened_relations::SCAN_NAME;
 use crate::query::scan_of_parts::StateOfParts;
 
 /// The executor node.

@@ -14,9 +14,10 @@ use super::planning::{self, Combination};
 use crate::lookup::{self, Call, Eligible, Planning};
 use crate::pg::folding;
 use crate::pg::tree_making::new_node;
+use crate::query::plan_marker;
+use crate::query::shown_clock::named_parameters;
 use crate::query::shown_clock::{ShownClock, is_shown, take_apart};
 use crate::query::statement_terms::StatementTerms;
-use crate::query::{parameters, plan_marker};
 use crate::{session, shmem};
 
 /// The clock-free part of a query, which is to be planned in the place of the query. Plain data, so that an error may
@@ -65,7 +66,7 @@ pub fn part(call: &Call<'_>, planning: &Planning) -> Option<ClockFree> {
     let is_one_shot = !session::must_plan() && call.is_one_shot();
     let eligible = lookup::parts::before_planning(&store, &own, is_one_shot).ok()?;
     // SAFETY: a valid query, which nobody has planned.
-    let named = unsafe { parameters::named_by(parts.part) };
+    let named = unsafe { named_parameters::named_by(parts.part) };
     Some(ClockFree { parts, eligible, named, options })
 }
 

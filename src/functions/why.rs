@@ -20,14 +20,15 @@ use crate::pg::privileges;
 use crate::pg::returned::{Set, Text};
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
+use crate::query::checking;
 use crate::query::decomposition::{Decomposition, NO_TABLE, Values, decompose};
-use crate::query::eligibility::{self, Checked, Offender, QueryTraits};
+use crate::query::eligibility::{Checked, Offender, QueryTraits};
 use crate::query::handed_times::with_times;
 use crate::query::opened_relations::opened_by;
 use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
 use crate::query::shown_clock::{is_shown, take_apart};
-use crate::query::trusted_extensions::prospect;
+use crate::query::trust_advice::prospect;
 use crate::shmem::{self, SharedStore};
 use crate::{export, settings};
 
@@ -98,7 +99,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         let query = query.replaced_by(with_times);
         // Planning changes the tree.
         let Some(tree) = Tree::enter(query.as_ptr()) else { return Err(Reason::NotSelect.into()) };
-        let checked = eligibility::check_query(tree, store.seed());
+        let checked = checking::check(tree, store.seed());
         let (query, checked, shown) = with_shown_clock(query, checked, store.seed());
         let Checked { traits, offender, .. } = checked;
         let Some(tree) = Tree::enter(query.as_ptr()) else { return Err(Reason::NotSelect.into()) };
@@ -113,7 +114,10 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
             reason,
             offender: offender.map(|offender| match offender {
                 Offender::Function(blamed) => {
-                    let because = blamed.because.map_or(String::new(), |because| format!(", {because}"));
+                    let because = blamed
+                        .because
+                        .or_else(|| reads_now(blamed.function))
+                        .map_or(String::new(), |because| format!(", {because}"));
                     let extension = prospect(blamed.function).map_or(Vec::new(), |(name, sentence)| {
                         [b" of the extension ", name.to_bytes(), sentence.as_bytes()].concat()
                     });
@@ -160,7 +164,7 @@ fn with_shown_clock<'t>(query: OwnQuery<'t>, checked: Checked, seed: u64) -> (Ow
             && let Some(parts) = Tree::enter(query.as_ptr()).and_then(|tree| take_apart(tree, std::ptr::null_mut()))
             && let Some(tree) = Tree::enter(parts.part)
         {
-            let of_part = eligibility::check_query(tree, seed);
+            let of_part = checking::check(tree, seed);
             if of_part.traits.is_ok() && !parts.may_fail_beside() {
                 return (query.replaced_by(parts.part), of_part, true);
             }
@@ -192,6 +196,12 @@ fn one_select(text: &CStr) -> Result<(OwnQuery<'_>, Vec<pg_sys::Oid>), Refusal> 
         return Err(refused(Reason::UtilityStatement, "SELECT INTO".into()));
     }
     Ok((query.rewrite(), types))
+}
+
+/// What is wrong with the function that reads a time from a text: time, timestamp, timestamptz, timetz.
+fn reads_now(function: pg_sys::Oid) -> Option<&'static str> {
+    let reads = [1143, 1312, 1150, 1350].contains(&function.to_u32());
+    reads.then_some("which reads the word `now` in a text as the present time (`to_timestamp` with a format does not)")
 }
 
 /// A function's name with its argument types, qualified if need be.

@@ -12,12 +12,10 @@ const SHARED_CATALOGS: &[u32] = &[
     1260, // pg_authid
     1261, // pg_auth_members
     1262, // pg_database
-    4175, // pg_authid, TOAST
-    4177, // pg_database, TOAST
 ];
 
 /// Catalogs whose change cannot change a query's answer: statistics, comments, dependencies, large objects, tablespaces themselves,
-/// progress of replication, and settings (which are in the key when they take effect). With their TOAST tables, ascending.
+/// progress of replication, and settings (which are in the key when they take effect). Ascending.
 const HARMLESS_CATALOGS: &[u32] = &[
     1213, // pg_tablespace
     1214, // pg_shdepend
@@ -26,26 +24,17 @@ const HARMLESS_CATALOGS: &[u32] = &[
     2609, // pg_description
     2613, // pg_largeobject
     2619, // pg_statistic
-    2834, // pg_description, TOAST
-    2840, // pg_statistic, TOAST
-    2846, // pg_shdescription, TOAST
     2964, // pg_db_role_setting
-    2966, // pg_db_role_setting, TOAST
     2995, // pg_largeobject_metadata
     3429, // pg_statistic_ext_data
-    3430, // pg_statistic_ext_data, TOAST
     3592, // pg_shseclabel
-    4060, // pg_shseclabel, TOAST
-    4181, // pg_replication_origin, TOAST
-    4185, // pg_tablespace, TOAST
     6000, // pg_replication_origin
     6102, // pg_subscription_rel
     6243, // pg_parameter_acl
-    6244, // pg_parameter_acl, TOAST
 ];
 
 /// Catalogs whose change matters only to results over relations that the server invalidates for it, or only to how names are resolved,
-/// which is in the key of a result. With their TOAST tables, ascending.
+/// which is in the key of a result. Ascending.
 ///
 /// Types belong here: a result can depend on the labels of a type (pg_enum, see `ENUM_LABELS`) and on its attributes, which are those of a
 /// relation. Constraints of domains do not count, because a query that checks them is bypassed.
@@ -55,7 +44,6 @@ const LOCAL_CATALOGS: &[u32] = &[
     1249,        // pg_attribute
     1259,        // pg_class
     2224,        // pg_sequence
-    2336,        // pg_trigger, TOAST
     2604,        // pg_attrdef
     2606,        // pg_constraint
     2610,        // pg_index
@@ -63,29 +51,22 @@ const LOCAL_CATALOGS: &[u32] = &[
     2615,        // pg_namespace
     2618,        // pg_rewrite
     2620,        // pg_trigger
-    2830,        // pg_attrdef, TOAST
-    2832,        // pg_constraint, TOAST
-    2838,        // pg_rewrite, TOAST
     3256,        // pg_policy
     3350,        // pg_partitioned_table
     3381,        // pg_statistic_ext
     3394,        // pg_init_privs
-    3439,        // pg_statistic_ext, TOAST
     3466,        // pg_event_trigger
     ENUM_LABELS, // pg_enum
-    4143,        // pg_default_acl, TOAST
-    4145,        // pg_event_trigger, TOAST
-    4155,        // pg_init_privs, TOAST
-    4163,        // pg_namespace, TOAST
-    4165,        // pg_partitioned_table, TOAST
-    4167,        // pg_policy, TOAST
-    4171,        // pg_type, TOAST
-    4183,        // pg_subscription, TOAST
     6100,        // pg_subscription
     6104,        // pg_publication
     6106,        // pg_publication_rel
-    6228,        // pg_publication_rel, TOAST
     6237,        // pg_publication_namespace
+];
+
+/// TOAST tables of catalogs. What they keep changes with a row of their catalog, which counts. Ascending.
+const TOAST_TABLES: &[u32] = &[
+    2336, 2830, 2832, 2834, 2838, 2840, 2846, 2966, 3430, 3439, 4060, 4143, 4145, 4155, 4163, 4165, 4167, 4171, 4175,
+    4177, 4181, 4183, 4185, 6228, 6244,
 ];
 
 /// pg_enum.
@@ -103,7 +84,12 @@ enum Kind {
 
 /// The kinds of catalogs by their OIDs: replay on a standby asks for each change of one.
 static KINDS: [Kind; FIRST_USER_OID as usize] = {
-    let lists = [(SHARED_CATALOGS, Kind::Shared), (HARMLESS_CATALOGS, Kind::Harmless), (LOCAL_CATALOGS, Kind::Local)];
+    let lists = [
+        (SHARED_CATALOGS, Kind::Shared),
+        (HARMLESS_CATALOGS, Kind::Harmless),
+        (TOAST_TABLES, Kind::Harmless),
+        (LOCAL_CATALOGS, Kind::Local),
+    ];
     let mut kinds = [Kind::Other; FIRST_USER_OID as usize];
     let mut list = 0;
     while list < lists.len() {

@@ -4,8 +4,7 @@
 //! The write set is the union of two lists: what the executor hooks saw, and the list that the heap access method itself keeps for
 //! statistics. The latter names every relation whose tuples changed by any path: cascades, leaves of partitions, COPY, triggers,
 //! logical apply, C code. A change of a catalog in that list means that definitions changed. While `track_counts` is off nothing is
-//! added to the list: a transaction in which it was off at any moment publishes to a wildcard that every entry of the database rests
-//! on.
+//! added to the list: a transaction in which it was off at any moment counts as one that has redefined everything.
 //!
 //! Everything happens at PRE_COMMIT or PRE_PREPARE, where raising is still allowed. Slots are atomics; no lock.
 
@@ -54,9 +53,6 @@ pub fn publish(preparing: bool) {
     let redefined = if definitions.any { writer.redefined(&definitions) } else { Vec::new() };
     redefinition::begin(&redefined);
     redefined.iter().for_each(|slot| lists.add(&writer, *slot));
-    if extent.unknown {
-        lists.add(&writer, writer.wildcard());
-    }
     // A relation that the hooks have seen is on the server's list as well.
     lists.slots.sort_unstable_by_key(|slot| slot.0);
     lists.slots.dedup();

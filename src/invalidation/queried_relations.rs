@@ -1,33 +1,13 @@
-//! On which relations results can rest, by their kind: not on indexes, sequences, TOAST tables or temporary tables. Catalog searches;
-//! a few answers are remembered in this backend, without a lock.
-
-use std::cell::Cell;
+//! On which relations results can rest, by their kind: not on indexes, sequences, TOAST tables or temporary tables. Catalog searches.
 
 use pgrx::pg_sys;
 
-use crate::pg::backend_local::Local;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::FIRST_USER_OID;
 
-/// How many relations a backend remembers on which results may rest.
-const REMEMBERED: usize = 64;
-
-/// Relations on which results may rest, each in the place of its remainder; 0 for none.
-static KNOWN: Local<[Cell<u32>; REMEMBERED]> = Local::new([const { Cell::new(0) }; REMEMBERED]);
-
 /// Can a result rest on this relation? Yes, if the relation is gone: then nobody can tell.
-///
-/// Only a yes is remembered. If the OID belongs to another relation by now, a slot is bumped without need, and nothing worse happens.
 pub fn may_carry_results(relation: u32) -> bool {
-    let known = &KNOWN[relation as usize % REMEMBERED];
-    if known.get() == relation {
-        return true;
-    }
-    let may = relation >= FIRST_USER_OID && inspect(relation).unwrap_or(true);
-    if may {
-        known.set(relation);
-    }
-    may
+    relation >= FIRST_USER_OID && inspect(relation).unwrap_or(true)
 }
 
 /// Can there be cached queries over a relation? Not over indexes, TOAST tables, sequences and temporary tables. `None` if it is gone.

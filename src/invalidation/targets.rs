@@ -4,8 +4,9 @@
 use pgrx::pg_sys;
 
 use crate::invalidation::{foreign, publication};
+use crate::pg::catalog_row::CatalogRow;
 use crate::pg::lists::nodes;
-use crate::pg::object_ids::HEAP_TABLE_AM_OID;
+use crate::pg::object_ids::{FIRST_USER_OID, HEAP_TABLE_AM_OID};
 use crate::pg::privileges;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
@@ -27,39 +28,33 @@ unsafe fn note_all(targets: *const pg_sys::List) {
     // SAFETY: the caller's promise; an open relation has its row of pg_class.
     unsafe {
         for target in nodes::<pg_sys::ResultRelInfo>(targets) {
-            let relation = (*target).ri_RelationDesc;
-            foreign::note_target((*relation).rd_id, (*(*relation).rd_rel).relkind as u8);
-            if !is_listed_when_changed(target) {
-                publication::note_relation((*relation).rd_id);
-            }
+            let relation = (*(*target).ri_RelationDesc).rd_id;
+            // A copy: what follows may have the server read the description again, in its place.
+            let class = *(*(*target).ri_RelationDesc).rd_rel;
+            foreign::note_target(relation, class.relkind as u8);
+            note_unless_listed(relation, &class);
         }
     }
 }
 
-/// Is it enough that the server lists the target if a row of it changes? A partitioned table has no rows of its own. A member of a
-/// family that the statement does not name may stay as it is, and results over it are then still right.
-///
-/// # Safety
-/// `target` must be an open target of a query that is under way.
-unsafe fn is_listed_when_changed(target: *const pg_sys::ResultRelInfo) -> bool {
-    // SAFETY: the caller's promise.
-    let (class, root) = unsafe { ((*(*target).ri_RelationDesc).rd_rel, (*target).ri_RootResultRelInfo) };
-    // SAFETY: an open relation has its row of pg_class.
-    let (kind, access_method) = unsafe { ((*class).relkind as u8, (*class).relam.to_u32()) };
-    match kind {
+/// Notes a relation, unless the server lists it if a row of it changes: a heap table. A partitioned table has no rows of its own.
+/// Who writes to a catalog himself need not send what DDL sends, which the server's list does not tell.
+fn note_unless_listed(relation: pg_sys::Oid, class: &pg_sys::FormData_pg_class) {
+    let is_listed = match class.relkind as u8 {
         pg_sys::RELKIND_PARTITIONED_TABLE => true,
-        pg_sys::RELKIND_RELATION => !root.is_null() && access_method == HEAP_TABLE_AM_OID,
+        pg_sys::RELKIND_RELATION => class.relam.to_u32() == HEAP_TABLE_AM_OID && relation.to_u32() >= FIRST_USER_OID,
         _ => false,
+    };
+    if !is_listed {
+        publication::note_relation(relation);
     }
 }
 
 /// Notes the relation that COPY FROM names.
 pub fn note_named(relation: pg_sys::Oid) {
-    // SAFETY: a search without a lock.
-    let kind = unsafe { kept!(pg_sys::get_rel_relkind(relation)) } as u8;
-    // The server lists the leaves that get rows.
-    if kind != pg_sys::RELKIND_PARTITIONED_TABLE {
-        publication::note_relation(relation);
+    let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, relation);
+    if let Some(class) = row.as_ref().and_then(CatalogRow::relation) {
+        note_unless_listed(relation, class);
     }
     foreign::note_reached(relation);
 }

@@ -61,11 +61,6 @@ impl<'a> Writer<'a> {
         self.versions.relation(self.database, relation)
     }
 
-    /// The slot that every entry of the database rests on.
-    pub fn wildcard(&self) -> SlotId {
-        self.versions.wildcard(self.database)
-    }
-
     /// The slots of what was redefined, that of all catalogs first.
     pub fn redefined(&self, definitions: &Definitions) -> Vec<SlotId> {
         let versions = self.versions;

@@ -9,7 +9,8 @@ use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::{Tree, child};
 use crate::query::clock::{self, Clock};
 use crate::query::identity::{self, Identity};
-use crate::query::{parameters, plan_marker};
+use crate::query::plan_marker;
+use crate::query::shown_clock::named_parameters;
 use crate::serve::tap;
 
 /// Returns true if the clock expressions of an eligible query may have values that change by less than a minute. Its
@@ -49,7 +50,7 @@ fn part_below<'q>(query: QueryDesc<'q>, plan: Tree<'q, pg_sys::PlannedStmt>, nam
             snapshot: query.snapshot(),
             dest: pg_sys::None_Receiver,
             // What the projection alone names is no part of the question.
-            params: parameters::only_named(query.params(), named),
+            params: named_parameters::only_named(query.params(), named),
             queryEnv: (*query.as_ptr()).queryEnv,
             ..Default::default()
         });

@@ -17,11 +17,11 @@ use super::statement::{Statement, describe};
 use super::{admission, forms, gaps, portal, quick_statements, staleness};
 use crate::arrow::column::are_described;
 use crate::invalidation::foreign;
-use crate::pg::tree::child;
+use crate::pg::tree::{Tree, child, children};
 use crate::pg::{allocator, backend, compat, server_settings};
 use crate::query::Cacheable;
 use crate::query::opened_relations::opened_by;
-use crate::query::plan_kinds::is_combined;
+use crate::query::scan_of_parts::is_combined;
 use crate::query::statement_text;
 use crate::serve::{Guard, Hit};
 use crate::shmem::SharedStore;
@@ -139,7 +139,19 @@ fn held_open(question: &Question<'_>) -> Result<Vec<pg_sys::Oid>, Reason> {
     if is_cursor && opened.prunes_at_start {
         return Err(Reason::SettingsInCursor);
     }
-    Ok([opened.tables, opened.indexes].concat())
+    let tables = if is_combined(question.plan) { tables_of(question.plan) } else { opened.tables };
+    Ok([tables, opened.indexes].concat())
+}
+
+/// The tables that a scan of parts holds open: all that the range table has but those that have no rows of their own.
+fn tables_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Vec<pg_sys::Oid> {
+    children!(plan.rtable as RangeTblEntry)
+        .filter(|entry| {
+            let is_table = matches!(entry.relkind as u8, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW);
+            entry.rtekind == pg_sys::RTEKind::RTE_RELATION && is_table
+        })
+        .map(|entry| entry.relid)
+        .collect()
 }
 
 /// The miss of a question without a valid entry; `stale` if it had one that is outdated. `stale_bound` tells how old an

@@ -15,7 +15,7 @@ use crate::pg::lists::oids;
 use crate::pg::tree::{Tree, child, children};
 use crate::query::clock::{self, Allowed, Clock, NotSought};
 use crate::query::partitions::leaves;
-use crate::query::plan_kinds::is_combined;
+use crate::query::scan_of_parts::is_combined;
 use crate::shmem::SharedStore;
 
 /// Most entries in the range table of a statement whose gaps are sought, and most tables that a search opens: planning

@@ -11,7 +11,8 @@ use std::time::Duration;
 use super::fingerprint::Fingerprint;
 use crate::pg::backend_local::Local;
 use crate::query::environment;
-use crate::{session, settings, shmem};
+use crate::shmem::{self, SharedStore};
+use crate::{session, settings};
 
 /// Fingerprints remembered: each takes the place of another with the same remainder.
 const PLACES: usize = 256;
@@ -118,12 +119,18 @@ fn learn(payoff: &mut Payoff, fingerprint: Fingerprint) {
     }
 }
 
+/// What a fingerprint is noted by in memory that sessions share: a text may mean something else to another role, or
+/// under other settings.
+fn shared_place(store: &SharedStore, fingerprint: Fingerprint) -> u64 {
+    environment::hash(store.seed(), &[]).map_or(0, |environment| environment.0.lo) ^ fingerprint.0
+}
+
 /// Returns true if all sessions together have noted enough runs, which usually were too quick.
 #[cold]
 #[inline(never)]
 fn is_quick_for_others(fingerprint: Fingerprint) -> bool {
     shmem::store_without_area().is_some_and(|store| {
-        let speed = store.speed(environment::of_text(store.seed(), fingerprint.0));
+        let speed = store.speed(shared_place(&store, fingerprint));
         let usual = speed.plain_micros as f64;
         speed.executions >= u32::from(QUICK_RUNS) && usual < settings::min_execution_time_ms() * 1000.0
     })
@@ -135,7 +142,7 @@ fn is_quick_for_others(fingerprint: Fingerprint) -> bool {
 fn tell(fingerprint: Fingerprint, taken: Duration) {
     if let Some(store) = shmem::store_without_area() {
         let micros = u64::try_from(taken.as_micros()).unwrap_or(u64::MAX);
-        store.note_run(environment::of_text(store.seed(), fingerprint.0), micros, false);
+        store.note_run(shared_place(&store, fingerprint), micros, false);
     }
 }
 

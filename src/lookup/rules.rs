@@ -210,15 +210,12 @@ pub fn dependencies(
 ) -> Result<Vec<Dependency>, Reason> {
     let (versions, database) = (store.versions(), backend::database());
     let in_recovery = backend::is_in_recovery();
-    let mut dependencies = Vec::with_capacity(relations.len() + 4);
+    let mut dependencies = Vec::with_capacity(relations.len() + 3);
     let enums = rests_on_enums.then_some((versions.enums(database), Reason::DdlInProgress));
-    for (slot, reason) in [
-        (versions.ddl(database), Reason::DdlInProgress),
-        (versions.ddl(SHARED), Reason::DdlInProgress),
-        (versions.wildcard(database), Reason::WriterInProgress),
-    ]
-    .into_iter()
-    .chain(enums)
+    for (slot, reason) in
+        [(versions.ddl(database), Reason::DdlInProgress), (versions.ddl(SHARED), Reason::DdlInProgress)]
+            .into_iter()
+            .chain(enums)
     {
         let version = versions.seen_whole(slot, snapshot).ok_or(reason)?;
         dependencies.push(Dependency { slot, relation: 0, version });

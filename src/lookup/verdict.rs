@@ -8,13 +8,15 @@ use super::call::Call;
 use super::forms::{self, Finding};
 use super::portal;
 use super::rules::{self, UNKNOWN_CATALOGS};
-use crate::pg::tree::{Tree, children};
-use crate::query::eligibility::{Checked, QueryTraits, check_query};
+use crate::pg::tree::Tree;
+use crate::query::eligibility::{Checked, QueryTraits};
 use crate::query::hashes::{FormHash, FormId, ResolutionHash};
 use crate::query::identity::Identified;
 use crate::query::opened_relations::opened_by;
 use crate::query::relations::{self, Relations};
-use crate::query::{Cacheable, Planned, Verdict, Versions, environment, name_resolution, plan_marker, planner_input};
+use crate::query::{
+    Cacheable, Planned, Verdict, Versions, checking, environment, name_resolution, plan_marker, planner_input,
+};
 use crate::session;
 use crate::shmem::SharedStore;
 
@@ -110,7 +112,7 @@ fn find_out(
     form: FormHash,
     versions: Versions,
 ) -> Result<(QueryTraits, Option<ResolutionHash>), Reason> {
-    let Checked { traits, resolves_names, .. } = check_query(call.query(), store.seed());
+    let Checked { traits, resolves_names, .. } = checking::check(call.query(), store.seed());
     let resolution = if resolves_names { Some(name_resolution::hash(store.seed())?) } else { None };
     let traits = traits.inspect_err(|reason| {
         // What a transaction sees that has changed definitions itself may be rolled back.
@@ -157,14 +159,14 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdi
     let Eligible { traits, identified: Identified { form, tree, clock }, planned, .. } = eligible;
     // A message that arrives while the plan is made finds no plan that it could invalidate: PostgreSQL loses it.
     let unsettled = portal::messages_received() != eligible.messages;
-    let opened = opened_by(plan);
     let relations = relations::check(plan).map_err(|refusal| refusal.reason);
     // The plan, and what is remembered, may outlive a transaction that changes definitions, and its rollback.
     let own_definitions = rules::check_own_writes(&[]);
     if !eligible.known && !unsettled && own_definitions.is_ok() {
-        remember(form, &eligible, relations, traits.may_drop_relations || depends_on_values(plan));
+        remember(form, &eligible);
     }
     let checked = relations.and_then(|relations| {
+        let opened = opened_by(plan);
         planner_input::check(plan, &opened).map_err(|refusal| refusal.reason)?;
         if traits.calls_declared() && (opened.prunes_at_start || opened.is_parallel) {
             // Functions that run before the first row, or in another process, are not seen.
@@ -186,22 +188,11 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdi
     }
 }
 
-/// Does the plan rest on other relations for other constants, as far as the plan shows? It does if it reads partitions or tables that
-/// inherit.
-fn depends_on_values(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
-    children!(plan.rtable as RangeTblEntry).any(|entry| entry.rtekind == pg_sys::RTEKind::RTE_RELATION && entry.inh)
-}
-
-/// Remembers what holds for all queries of a form. Extras are kept in memory that ends with the plan, so forms that have some
-/// are checked each time.
-fn remember(form: FormHash, eligible: &Eligible, relations: Result<Relations, Reason>, depends_on_values: bool) {
+/// Remembers what holds for all queries of a form. Which relations their plans read is none of it: constants decide on that. Extras are
+/// kept in memory that ends with the plan, so forms that have some are checked each time.
+fn remember(form: FormHash, eligible: &Eligible) {
     let Eligible { traits, planned, resolution, .. } = *eligible;
-    if !traits.extras.is_none() {
-        return;
+    if traits.extras.is_none() {
+        forms::remember(form, planned.versions, resolution, Finding::Eligible(traits));
     }
-    let finding = match relations {
-        Err(reason) if !depends_on_values => Finding::Refused(reason),
-        _ => Finding::Eligible(traits),
-    };
-    forms::remember(form, planned.versions, resolution, finding);
 }

@@ -64,3 +64,12 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void)
     // SAFETY: the server calls this; no frame between has destructors.
     unsafe { edge(body) }
 }
+
+/// The entry of the target list that a clause sorts or groups by; `None` if the query has no such entry.
+pub fn sorted_target<'t>(
+    query: Tree<'t, pg_sys::Query>,
+    clause: Tree<'t, pg_sys::SortGroupClause>,
+) -> Option<Tree<'t, pg_sys::TargetEntry>> {
+    // SAFETY: a clause of a valid query, whose target list has an entry for it: it lives as long as the query.
+    unsafe { Tree::enter(kept!(pg_sys::get_sortgroupclause_tle(clause.as_ptr(), query.targetList))) }
+}

@@ -1,28 +1,6 @@
-//! Are equal values the same bytes? Where they are, it does not matter which one of several equal values an answer shows (`repeatability`),
-//! and the order by them can be compared (`ordering`).
+//! Are equal values the same bytes?
 
 use pgrx::pg_sys;
-
-use crate::pg::server;
-use crate::pg::tree::Tree;
-
-/// The entry of the target list that a clause sorts or groups by; `None` if the query has no such entry.
-pub fn sorted_target<'t>(
-    query: Tree<'t, pg_sys::Query>,
-    clause: Tree<'t, pg_sys::SortGroupClause>,
-) -> Option<Tree<'t, pg_sys::TargetEntry>> {
-    // SAFETY: a clause of a valid query, whose target list has an entry for it: it lives as long as the query.
-    unsafe { Tree::enter(kept!(pg_sys::get_sortgroupclause_tle(clause.as_ptr(), query.targetList))) }
-}
-
-/// Are values of this expression equal only if their bytes are? No for none.
-pub fn is_bytewise(expression: Option<Tree<'_, pg_sys::Expr>>) -> bool {
-    expression.is_some_and(|expression| {
-        let expression = expression.as_node().as_ptr();
-        // SAFETY: an expression of a valid tree.
-        unsafe { equality_is_bytewise(server::exprType(expression), server::exprCollation(expression)) }
-    })
-}
 
 /// Are values of this type equal only if their bytes are?
 ///

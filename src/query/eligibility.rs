@@ -2,7 +2,6 @@
 //! query's form (`identity`) and the definitions in the catalogs alone, so it is done once for all queries of a form. A node of a kind that
 //! is not known (`node_kinds`) is a reason too.
 
-mod catalog_search;
 mod checker;
 mod coercions;
 mod declared_functions;
@@ -39,10 +38,8 @@ pub struct QueryTraits {
     pub rests_on_enums: bool,
     /// What else the answer rests on.
     pub extras: Extras,
-    /// Executing it again gives the same rows.
+    /// Executing it again gives the same rows (`checking` says so).
     pub repeatable: bool,
-    /// Constants may decide which of the relations that it names its plan reads: it has sub-queries in expressions.
-    pub may_drop_relations: bool,
     /// How many clock expressions it has (`clock`).
     pub clocks: usize,
     /// It calls functions of users, which are written in SQL.
@@ -95,16 +92,8 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
     let here = 0u8;
     let mut checker = EligibilityChecker::new(WalkDepth::from(&here), Some(seed));
     let _ = checker.check_all(query.as_node()) || checker.check_record_columns(query);
-    let mut offender = checker.offender.filter(|_| checker.reason != Some(Reason::MovingClock)).map(Offender::Function);
-    let traits = checker.conclude().map_err(|reason| {
-        // A query of catalogs is refused whatever else it does, so no other reason would help its author.
-        let catalog = if reason == Reason::TooComplex { None } else { catalog_search::named_in(query) };
-        catalog.map_or(reason, |catalog| {
-            offender = Some(Offender::Relation(catalog));
-            Reason::SystemCatalog
-        })
-    });
-    let traits = traits.and_then(|()| {
+    let offender = checker.offender.filter(|_| checker.reason != Some(Reason::MovingClock)).map(Offender::Function);
+    let traits = checker.conclude().and_then(|()| {
         if !checker.reads_something {
             return Err(Reason::NoRelation);
         }
@@ -114,8 +103,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             reads_session: checker.reads_session(),
             rests_on_enums: checker.types.enums,
             extras: Extras::keep(&checker.types.row_types, &checker.settings),
-            repeatable: !checker.may_vary,
-            may_drop_relations: checker.has_sublinks,
+            repeatable: false,
             clocks: checker.clocks,
             bodies,
             trusts,

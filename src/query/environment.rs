@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char};
 
-use arrow_cache_core::{Hash128, HashBuffer, Reason};
+use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys;
 
 use super::hashes::{EnvironmentHash, SettingsHash};
@@ -38,9 +38,6 @@ pub fn hash(seed: u64, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
 /// a setting names.
 pub fn hash_under(seed: u64, settings: SettingsHash, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
     let role = backend::user_id();
-    if let Some((_, _, hash)) = LAST.get().filter(|last| custom.is_empty() && (last.0, last.1) == (settings, role)) {
-        return Ok(hash);
-    }
     let database = backend::database();
     let mut key = BUFFER.take();
     key.clear();
@@ -49,37 +46,11 @@ pub fn hash_under(seed: u64, settings: SettingsHash, custom: &[CString]) -> Resu
     key.words([database, role.to_u32(), backend::database_encoding() as u32]);
     custom.iter().try_for_each(|name| add_read_setting(&mut key, name))?;
     let hash = EnvironmentHash(key.finish());
-    if custom.is_empty() && key.is_complete() {
-        LAST.set(Some((settings, role, hash)));
-    }
     BUFFER.set(key);
     Ok(hash)
 }
 
-/// The environment of the last query that reads no setting by name.
-static LAST: Local<Cell<Option<(SettingsHash, pg_sys::Oid, EnvironmentHash)>>> = Local::new(Cell::new(None));
-
 static BUFFER: Local<Cell<HashBuffer>> = Local::new(Cell::new(HashBuffer::new()));
-
-/// Bytes of the search path that count for `of_text`.
-const PATH_COUNTED: usize = 96;
-
-/// What stands for a hash of a text in memory that sessions share: as it is asked by this role, in this database, under
-/// this search path. A guess at which texts mean the same, so the end of a long search path does not count.
-pub fn of_text(seed: u64, text: u64) -> u64 {
-    const PATH: usize = 24;
-    let mut bytes = [0; PATH + PATH_COUNTED];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    bytes[8..16].copy_from_slice(&text.to_le_bytes());
-    // SAFETY: plain globals of this backend, read on its only thread. The search path ends in NUL and belongs to the
-    // settings machinery, which does not run meanwhile.
-    let (database, path) = unsafe { (backend::database(), text_of(pg_sys::namespace_search_path)) };
-    bytes[16..20].copy_from_slice(&database.to_le_bytes());
-    bytes[20..PATH].copy_from_slice(&backend::user_id().to_u32().to_le_bytes());
-    let path = &path[..path.len().min(PATH_COUNTED)];
-    bytes[PATH..PATH + path.len()].copy_from_slice(path);
-    Hash128::of(&bytes[..PATH + path.len()]).lo
-}
 
 /// The setting that names a text search configuration. In the list of what a query reads, it stands for that configuration.
 pub const SEARCH_CONFIGURATION: &CStr = c"default_text_search_config";
@@ -122,7 +93,7 @@ fn add_read_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
 /// `SessionFunction` if the path names the session's schema of temporary objects, which asking for the current schema
 /// may create.
 fn add_schemas(key: &mut HashBuffer) -> Result<(), Reason> {
-    // SAFETY: as in `of_text`.
+    // SAFETY: a text that ends in NUL and belongs to the settings machinery, which does not run meanwhile.
     let path = unsafe { text_of(pg_sys::namespace_search_path) };
     if path.to_ascii_lowercase().windows(7).any(|part| part == b"pg_temp") {
         return Err(Reason::SessionFunction);

@@ -3,15 +3,15 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | May the answer to this query be kept? | `eligibility` (nodes: `node_table`), `volatility` (functions: `function_table`), `trusted_extensions`, `types`, `operator_families` |
+//! | May the answer to this query be kept? | `eligibility` (nodes: `node_table`), `volatility` (functions: `function_table`), `trusted_extensions` (what users are told: `trust_advice`), `types` |
 //! | Which values of the clock does it ask for? | `clock` |
 //! | Which texts are constants wherever they pass through? | `constant_texts` (`enclosing`: the queries around a node) |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (virtual columns, indexes) |
 //! | Is it the same question? | `key`: `identity` (form and tree), `environment` (settings, role), `parameters` |
 //! | … with functions of users in SQL? | `eligibility` (bodies), `name_resolution` |
-//! | What does its plan open, and of which kinds are its nodes? | `opened_relations`, `plan_kinds` |
+//! | What may its plan open? | `opened_relations` |
 //! | What else does the answer rest on? | `extras` |
-//! | What of an answer does SQL leave open? | `repeatability`, `ordering`, `bytewise` (equal values) |
+//! | … and what is told of it, beside that? | `checking`; what SQL leaves open: `repeatability`, `bytewise` (equal values) |
 //! | What was decided, and where does it stand? | `verdict`, `plan_marker` (inside the plan) |
 //! | May a role lack the right to execute a function? | `withdrawn_functions` (the server's own) |
 //! | May a stored part raise an error that its statement need not raise? | `failures` |
@@ -24,6 +24,7 @@
 //! `hashes` are the types of all hashes.
 
 mod bytewise;
+pub mod checking;
 pub mod clock;
 mod constant_texts;
 pub mod decomposition;
@@ -40,10 +41,8 @@ pub mod key;
 pub mod name_resolution;
 mod node_table;
 pub mod opened_relations;
-mod operator_families;
 pub mod parameters;
 pub mod partitions;
-pub mod plan_kinds;
 pub mod plan_marker;
 pub mod planner_input;
 mod present_settings;
@@ -56,6 +55,7 @@ pub mod scan_of_parts;
 pub mod shown_clock;
 pub mod statement_terms;
 pub mod statement_text;
+pub mod trust_advice;
 pub mod trusted_extensions;
 pub mod types;
 mod unused_columns;

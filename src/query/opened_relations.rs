@@ -1,26 +1,25 @@
-//! The tables and indexes that a plan's executor would hold open: while it does, the server refuses DDL on them in the
-//! same session.
+//! What a plan's executor may open: tables and indexes. Reads a plan; keeps nothing.
+
+use std::ffi::CStr;
 
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::node_table::{OPENS_NOTHING, in_plan};
-use super::plan_kinds::is_scan_of_parts;
 use crate::pg::compat;
 use crate::pg::tree::{Tree, child, children, match_node};
 
-/// What a plan's executor would open.
+/// The name of the node that scans the parts of an answer (`fragments`).
+pub const SCAN_NAME: &CStr = c"ArrowCacheFragments";
+
+/// What a plan's executor may open.
 #[derive(Default)]
 pub struct Opened {
-    /// Tables, each at least once. Those that may be left out when the plan starts are not among them.
+    /// Tables that it may scan, each at least once, and those that have them as partitions and decide which are left out.
     pub tables: Vec<pg_sys::Oid>,
-    /// Indexes, likewise.
+    /// Indexes that it may scan, likewise.
     pub indexes: Vec<pg_sys::Oid>,
-    /// Something is left out when the plan starts, and what is not known before.
+    /// Tables may be left out when the plan starts, and which is not known before.
     pub prunes_at_start: bool,
-    /// Every index that the plan may scan.
-    pub scanned: Vec<pg_sys::Oid>,
-    /// Every table that the plan may scan.
-    pub scanned_tables: Vec<pg_sys::Oid>,
     /// Other processes run parts of it.
     pub is_parallel: bool,
     /// The plan has nodes of a kind that is not known here, or of another library, which may read anything.
@@ -32,74 +31,42 @@ struct Collector<'t> {
     /// The relations of the range table.
     relations: Vec<pg_sys::Oid>,
     found: Opened,
-    /// What is met now may be left out when the plan starts.
-    uncertain: bool,
 }
 
-/// What the executor of a plan would open.
+/// What the executor of a plan may open.
 pub fn opened_by(plan: Tree<'_, pg_sys::PlannedStmt>) -> Opened {
     let relations = children!(plan.rtable as RangeTblEntry).map(|entry| entry.relid).collect();
-    let mut collector = Collector { plan, relations, found: Opened::default(), uncertain: false };
+    let mut collector = Collector { plan, relations, found: Opened::default() };
     collector.walk(child!(plan.planTree));
     collector.walk_all(child!(plan.subplans));
     collector.found
 }
 
 impl<'t> Collector<'t> {
-    /// The relation at this place of the range table, from 1.
-    fn relation(&self, place: u32) -> Option<pg_sys::Oid> {
-        self.relations.get((place as usize).wrapping_sub(1)).copied()
-    }
-
+    /// Notes the table at this place of the range table, from 1.
     fn table(&mut self, place: u32) {
-        if !self.uncertain {
-            self.found.tables.extend(self.relation(place));
-        }
-    }
-
-    /// The tables that a scan of parts holds open: all that the range table has but those that have no rows of their own.
-    fn tables_of_parts(&mut self) {
-        let plan = self.plan;
-        for (place, entry) in (1..).zip(children!(plan.rtable as RangeTblEntry)) {
-            let kind = entry.relkind as u8;
-            let is_table = [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW].contains(&kind);
-            if entry.rtekind == pg_sys::RTEKind::RTE_RELATION && is_table {
-                self.table(place);
-            }
-        }
-    }
-
-    fn scan(&mut self, place: u32) {
-        self.found.scanned_tables.extend(self.relation(place));
-        self.table(place);
-    }
-
-    fn index(&mut self, index: pg_sys::Oid) {
-        self.found.scanned.push(index);
-        if !self.uncertain {
-            self.found.indexes.push(index);
-        }
+        self.found.tables.extend(self.relations.get((place as usize).wrapping_sub(1)));
     }
 
     fn walk(&mut self, plan: Option<Tree<'t, pg_sys::Plan>>) {
         let Some(plan) = plan else { return };
         let node = plan.as_node();
         match_node! { node;
-            SeqScan(scan) => self.scan(scan.scan.scanrelid),
-            SampleScan(scan) => self.scan(scan.scan.scanrelid),
-            BitmapHeapScan(scan) => self.scan(scan.scan.scanrelid),
-            TidScan(scan) => self.scan(scan.scan.scanrelid),
-            TidRangeScan(scan) => self.scan(scan.scan.scanrelid),
-            ForeignScan(scan) => self.scan(scan.scan.scanrelid),
+            SeqScan(scan) => self.table(scan.scan.scanrelid),
+            SampleScan(scan) => self.table(scan.scan.scanrelid),
+            BitmapHeapScan(scan) => self.table(scan.scan.scanrelid),
+            TidScan(scan) => self.table(scan.scan.scanrelid),
+            TidRangeScan(scan) => self.table(scan.scan.scanrelid),
+            ForeignScan(scan) => self.table(scan.scan.scanrelid),
             IndexScan(scan) => {
-                self.scan(scan.scan.scanrelid);
-                self.index(scan.indexid);
+                self.table(scan.scan.scanrelid);
+                self.found.indexes.push(scan.indexid);
             },
             IndexOnlyScan(scan) => {
-                self.scan(scan.scan.scanrelid);
-                self.index(scan.indexid);
+                self.table(scan.scan.scanrelid);
+                self.found.indexes.push(scan.indexid);
             },
-            BitmapIndexScan(scan) => self.index(scan.indexid),
+            BitmapIndexScan(scan) => self.found.indexes.push(scan.indexid),
             BitmapAnd(and) => self.walk_all(child!(and.bitmapplans)),
             BitmapOr(or) => self.walk_all(child!(or.bitmapplans)),
             Append(append) => {
@@ -111,12 +78,10 @@ impl<'t> Collector<'t> {
                 self.walk_children(child!(append.mergeplans), pruning);
             },
             SubqueryScan(scan) => self.walk(child!(scan.subplan)),
-            CustomScan(scan) => if is_scan_of_parts(scan) {
-                self.tables_of_parts();
-            } else {
+            CustomScan(scan) => if !is_scan_of_parts(scan) {
                 // Without a plan below it, it may read what is in no relation.
                 self.found.has_unknown_nodes |= scan.custom_plans.is_null();
-                self.scan(scan.scan.scanrelid);
+                self.table(scan.scan.scanrelid);
                 self.walk_all(child!(scan.custom_plans));
             },
             _ => {
@@ -133,28 +98,26 @@ impl<'t> Collector<'t> {
         plans_of(list).for_each(|plan| self.walk(Some(plan)));
     }
 
-    /// The children of a node that may leave some out: the tables above them are opened in any case, the children if
-    /// none can be left out before the first row.
+    /// Walks the children of a node that may leave some out.
     fn walk_children(
         &mut self,
         children: Option<Tree<'t, pg_sys::List>>,
         pruning: Option<Tree<'t, pg_sys::PartitionPruneInfo>>,
     ) {
-        let mut all = true;
-        if let Some(pruning) = pruning {
-            for levels in children!(pruning.prune_infos as List) {
-                for level in levels.items().flatten().filter_map(Tree::as_a::<pg_sys::PartitionedRelPruneInfo>) {
-                    self.table(level.rtindex);
-                    all &= level.initial_pruning_steps.is_null();
-                }
+        for levels in pruning.into_iter().flat_map(|pruning| children!(pruning.prune_infos as List)) {
+            for level in levels.items().flatten().filter_map(Tree::as_a::<pg_sys::PartitionedRelPruneInfo>) {
+                self.table(level.rtindex);
+                self.found.prunes_at_start |= !level.initial_pruning_steps.is_null();
             }
         }
-        let outside = self.uncertain;
-        self.found.prunes_at_start |= !all;
-        self.uncertain |= !all;
         self.walk_all(children);
-        self.uncertain = outside;
     }
+}
+
+/// Is this the scan of the parts that an answer is combined of (`fragments`)?
+pub fn is_scan_of_parts(scan: Tree<'_, pg_sys::CustomScan>) -> bool {
+    // SAFETY: the methods of a custom scan are constants of the library that made it, with a name that ends in NUL.
+    unsafe { CStr::from_ptr((*scan.methods).CustomName) == SCAN_NAME }
 }
 
 /// The nodes of a list of plans.

@@ -37,7 +37,7 @@ struct Marker {
     name: *const c_char,
     verdict: Verdict,
     /// The plan computes more than the verdict is about, so that it is refused itself: the verdict is about its
-    /// clock-free part, which names these parameters (`parameters::named_by`).
+    /// clock-free part, which names these parameters (`shown_clock::named_parameters`).
     part: Option<u32>,
     /// The hash value of the item behind it, by which the server can be told to make the plan anew; 0 if there is none.
     renewal: u32,
@@ -215,7 +215,7 @@ pub fn kept_form_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<FormId> {
 
 /// Notes on a plan whose verdict says that it is cacheable that it computes more than the verdict is about: that is
 /// about its clock-free part (`lookup::clock_free`). `named` says which parameters that names
-/// (`parameters::named_by`). False, and nothing is done, if the verdict is another one.
+/// (`shown_clock::named_parameters`). False, and nothing is done, if the verdict is another one.
 ///
 /// # Safety
 /// As `attach`.

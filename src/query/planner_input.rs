@@ -24,7 +24,7 @@ pub fn check(plan: Tree<'_, pg_sys::PlannedStmt>, opened: &Opened) -> Result<(),
     for relation in relations::read_by(plan) {
         check_virtual_columns(relation)?;
     }
-    opened.scanned.iter().try_for_each(|index| check_method(*index))?;
+    opened.indexes.iter().try_for_each(|index| check_method(*index))?;
     if opened.has_unknown_nodes {
         let relation = relations::read_by(plan).next().unwrap_or(pg_sys::InvalidOid);
         return Err(RelationRefusal { reason: Reason::TooComplex, relation });

@@ -1,11 +1,15 @@
 //! The scan of the parts that an answer is combined of, for those who meet it in a plan or in the state of one
 //! (`fragments` makes it). Keeps nothing.
 
+use std::ffi::CStr;
+
 use pgrx::pg_sys;
 
-use super::opened_relations::plans_of;
-use super::plan_kinds::{is_combined, is_scan_of_parts};
-use crate::pg::tree::{Tree, child, match_node};
+use super::opened_relations::{is_scan_of_parts, plans_of};
+use crate::pg::tree::{Tree, child, child_text, children, match_node};
+
+/// The name of the tuplestore that a query combined of parts reads: the rows of all parts.
+pub const TUPLESTORE_NAME: &CStr = c"arrow_cache_fragments";
 
 /// The head of the executor's node.
 #[repr(C)]
@@ -15,6 +19,14 @@ pub struct StateOfParts {
     /// The leaves (OIDs) that have no rows for the values and settings of this execution, so that nothing was read of
     /// them.
     pub left_out: *mut pg_sys::List,
+}
+
+/// Does the plan combine parts of an answer? Asked of its range table, which is quicker than a walk: a transition table of the same name
+/// would count as well.
+pub fn is_combined(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+    children!(plan.rtable as RangeTblEntry).any(|entry| {
+        entry.rtekind == pg_sys::RTEKind::RTE_NAMEDTUPLESTORE && child_text!(entry.enrname) == Some(TUPLESTORE_NAME)
+    })
 }
 
 /// The scan of parts in a plan, if it combines some.

@@ -6,102 +6,72 @@
 //! Whoever owns an extension may add objects of his own to it. Only superusers can make functions in C, so that an operator is as good as its
 //! functions, and a function that has left the extension is as good as before: membership has no version, and needs none.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
 use crate::pg::catalog_row::{CatalogRow, DeclaredArgument};
-use crate::pg::error_passing::edge;
 use crate::pg::extension;
 use crate::pg::object_ids::{C_LANGUAGE, FIRST_UNPINNED_OID, INTERNAL_LANGUAGE};
 use crate::pg::row_type;
-use crate::{error, settings};
+use crate::settings;
 
 /// Languages whose functions are not kept as a text that the server reads.
 const COMPILED: [u32; 2] = [INTERNAL_LANGUAGE, C_LANGUAGE];
 
-/// Which functions of an extension are safe, among those in C that are declared IMMUTABLE and have arguments and results of plain types.
+/// Which functions of an extension are safe, among those in C that are declared IMMUTABLE and have arguments and results of plain types. Lists
+/// have spaces between the names.
 enum Safe {
-    /// All.
-    All,
     /// These.
-    Only(&'static [&'static [u8]]),
-    /// All but some, as `scripts/functions/extension.py` has found in the code of these versions.
-    AllBut {
-        /// How the numbers of the versions begin.
-        versions: &'static [u8],
-        /// Those with arguments or results of these types.
-        types: &'static [&'static [u8]],
-        /// Those of these names.
-        names: &'static [&'static [u8]],
-    },
+    Only(&'static str),
+    /// All but those of `names`, and those with arguments or results of `types`, as `scripts/functions/extension.py` has found in the code of the
+    /// versions whose numbers begin so.
+    AllBut { versions: &'static str, types: &'static str, names: &'static str },
     /// None.
     Nothing,
 }
 
-/// What is known of extensions.
-const KNOWN: &[(&[u8], Safe)] = &[
-    (b"btree_gin", Safe::All),
-    (b"btree_gist", Safe::All),
-    (b"citext", Safe::All),
-    (b"cube", Safe::All),
-    (b"earthdistance", Safe::All),
-    (b"fuzzystrmatch", Safe::All),
-    (b"hstore", Safe::All),
-    (b"intarray", Safe::All),
+/// Extensions of which not all is safe, as far as they are known.
+const KNOWN: &[(&str, Safe)] = &[
     // Whether it accepts a wrong check digit is state of the session.
-    (b"isn", Safe::Nothing),
-    (b"ltree", Safe::All),
+    ("isn", Safe::Nothing),
     // The others read thresholds, which are settings.
-    (b"pg_trgm", Safe::Only(&[b"similarity", b"similarity_dist", b"show_trgm"])),
+    ("pg_trgm", Safe::Only("similarity similarity_dist show_trgm")),
     // The others read settings in some versions.
-    (
-        b"pgcrypto",
-        Safe::Only(&[b"digest", b"hmac", b"encrypt", b"decrypt", b"encrypt_iv", b"decrypt_iv", b"armor", b"dearmor"]),
-    ),
+    ("pgcrypto", Safe::Only("digest hmac encrypt decrypt encrypt_iv decrypt_iv armor dearmor")),
     // These read spatial_ref_sys, the files of PROJ or the clock, or show which libraries are loaded.
     (
-        b"postgis",
+        "postgis",
         Safe::AllBut {
-            versions: b"3.3.",
-            types: &[b"geography", b"_geography"],
-            names: &[
-                b"_st_asgml",
-                b"_st_geomfromgml",
-                b"json",
-                b"jsonb",
-                b"postgis_geos_version",
-                b"postgis_lib_version",
-                b"postgis_libjson_version",
-                b"postgis_libprotobuf_version",
-                b"postgis_libxml_version",
-                b"postgis_proj_version",
-                b"postgis_transform_geometry",
-                b"postgis_wagyu_version",
-                b"st_asgeojson",
-                b"st_asgml",
-                b"st_askml",
-                b"st_asmarc21",
-                b"st_astwkb",
-                b"st_fromflatgeobuftotable",
-                b"st_generatepoints",
-                b"st_geomfromgeojson",
-                b"st_geomfromgml",
-                b"st_gmltosql",
-                b"st_transform",
-            ],
+            versions: "3.3.",
+            types: "geography _geography",
+            names: "_st_asgml _st_geomfromgml json jsonb postgis_geos_version postgis_lib_version postgis_libjson_version \
+                postgis_libprotobuf_version postgis_libxml_version postgis_proj_version postgis_transform_geometry \
+                postgis_wagyu_version st_asgeojson st_asgml st_askml st_asmarc21 st_astwkb st_fromflatgeobuftotable \
+                st_generatepoints st_geomfromgeojson st_geomfromgml st_gmltosql st_transform",
         },
     ),
-    (b"postgis_raster", Safe::Nothing),
-    (b"postgis_topology", Safe::Nothing),
-    (b"seg", Safe::All),
-    (b"timescaledb", Safe::Only(&[b"time_bucket"])),
+    ("postgis_raster", Safe::Nothing),
+    ("postgis_topology", Safe::Nothing),
+    ("timescaledb", Safe::Only("time_bucket")),
     // Its dictionary is a file.
-    (b"unaccent", Safe::Nothing),
-    (b"uuid-ossp", Safe::All),
-    (b"vector", Safe::All),
-    (b"xml2", Safe::Nothing),
+    ("unaccent", Safe::Nothing),
+    ("xml2", Safe::Nothing),
 ];
+
+fn known(extension: &CStr) -> Option<&'static Safe> {
+    KNOWN.iter().find(|(name, _)| name.as_bytes() == extension.to_bytes()).map(|(_, safe)| safe)
+}
+
+fn lists(names: &str, name: &CStr) -> bool {
+    names.split(' ').any(|listed| listed.as_bytes() == name.to_bytes())
+}
+
+/// The name of an extension, in capital or small letters, if to trust it changes nothing, whatever its version.
+pub fn useless(name: &[u8]) -> Option<&'static str> {
+    let is_it = |known: &str| known.as_bytes().eq_ignore_ascii_case(name);
+    KNOWN.iter().find(|(known, safe)| is_it(known) && matches!(safe, Safe::Nothing)).map(|(known, _)| *known)
+}
 
 /// A number that stands for the present list of trusted extensions: 0 if it is empty.
 pub fn fingerprint() -> u64 {
@@ -113,7 +83,7 @@ pub fn fingerprint() -> u64 {
 }
 
 /// Returns true if an extension of this name is on the list.
-fn is_listed(name: &CStr) -> bool {
+pub fn is_listed(name: &CStr) -> bool {
     let is_it = |entry: &[u8]| entry.trim_ascii().eq_ignore_ascii_case(name.to_bytes());
     settings::trusted_extensions().is_some_and(|list| list.to_bytes().split(|byte| *byte == b',').any(is_it))
 }
@@ -126,13 +96,13 @@ fn trusted_extension_of(catalog: pg_sys::Oid, object: pg_sys::Oid) -> Option<Ext
 
 /// An extension. Its name is a copy in the current memory context, in which the check of a query ends before it is
 /// freed.
-struct Extension {
+pub struct Extension {
     oid: pg_sys::Oid,
-    name: &'static CStr,
+    pub name: &'static CStr,
 }
 
 /// The extension that an object belongs to.
-fn extension_of(catalog: pg_sys::Oid, object: pg_sys::Oid) -> Option<Extension> {
+pub fn extension_of(catalog: pg_sys::Oid, object: pg_sys::Oid) -> Option<Extension> {
     // SAFETY: reads catalogs; InvalidOid and null for what is not there.
     unsafe {
         let oid = kept!(pg_sys::getExtensionOfObject(catalog, object));
@@ -147,21 +117,13 @@ pub fn is_trusted_function(function: pg_sys::Oid) -> bool {
     settings::trusted_extensions().is_some() && of_pure(function).is_some_and(|extension| is_listed(extension.name))
 }
 
-/// What trusting the extension that a function belongs to would change, as the end of the sentence "It calls …".
-/// Nothing if it belongs to none.
-pub fn prospect(function: pg_sys::Oid) -> Option<(&'static CStr, &'static str)> {
-    let extension = extension_of(pg_sys::ProcedureRelationId, function)?;
-    let sentence = match of_pure(function) {
-        Some(_) if !is_listed(extension.name) => {
-            ", which would count like a built-in one if pg_arrow_cache.trusted_extensions named that extension"
-        }
-        _ => ", which trusting that extension does not change",
-    };
-    Some((extension.name, sentence))
+/// Is this a function of a user, which does not count like a built-in one?
+pub fn is_of_user(function: pg_sys::Oid) -> bool {
+    function.to_u32() >= FIRST_UNPINNED_OID && !is_trusted_function(function)
 }
 
-/// The extension of a function whose code depends on its arguments alone, if that is trusted.
-fn of_pure(function: pg_sys::Oid) -> Option<Extension> {
+/// The extension of a function whose code depends on its arguments alone.
+pub fn of_pure(function: pg_sys::Oid) -> Option<Extension> {
     if function.to_u32() < FIRST_UNPINNED_OID {
         return None;
     }
@@ -188,36 +150,39 @@ fn of_pure(function: pg_sys::Oid) -> Option<Extension> {
         return None;
     }
     // SAFETY: a name in a row that is held, which ends with NUL.
-    let name = unsafe { CStr::from_ptr(form.proname.data.as_ptr()) }.to_bytes();
+    let name = unsafe { CStr::from_ptr(form.proname.data.as_ptr()) };
     let types = arguments.iter().map(|argument| argument.type_oid).chain([form.prorettype]);
     // What a client is sent is in its encoding, which is not in the key.
     extension_of(pg_sys::ProcedureRelationId, function)
-        .filter(|extension| !name.ends_with(b"send") && !name.ends_with(b"recv") && is_safe(extension, name, types))
+        .filter(|extension| !is_of_protocol(name) && is_safe(extension, name, types))
 }
 
-fn is_safe(extension: &Extension, function: &[u8], mut types: impl Iterator<Item = pg_sys::Oid>) -> bool {
-    match KNOWN.iter().find(|(known, _)| *known == extension.name.to_bytes()) {
-        None | Some((_, Safe::All)) => true,
-        Some((_, Safe::Only(names))) => names.contains(&function),
-        Some((_, Safe::Nothing)) => false,
-        Some((_, Safe::AllBut { versions, types: excluded, names })) => {
-            !names.contains(&function)
+fn is_of_protocol(function: &CStr) -> bool {
+    function.to_bytes().ends_with(b"send") || function.to_bytes().ends_with(b"recv")
+}
+
+fn is_safe(extension: &Extension, function: &CStr, mut types: impl Iterator<Item = pg_sys::Oid>) -> bool {
+    match known(extension.name) {
+        None => true,
+        Some(Safe::Only(names)) => lists(names, function),
+        Some(Safe::Nothing) => false,
+        Some(Safe::AllBut { versions, types: excluded, names }) => {
+            !lists(names, function)
                 && !types.any(|type_oid| is_named(type_oid, excluded))
                 && is_version(extension, versions)
         }
     }
 }
 
-fn is_version(extension: &Extension, begins_with: &[u8]) -> bool {
-    extension::version(extension.oid).is_some_and(|version| version.to_bytes().starts_with(begins_with))
+fn is_version(extension: &Extension, begins_with: &str) -> bool {
+    extension::version(extension.oid).is_some_and(|version| version.to_bytes().starts_with(begins_with.as_bytes()))
 }
 
 /// Returns true if a type has one of these names, or is not there.
-fn is_named(type_oid: pg_sys::Oid, names: &[&[u8]]) -> bool {
+fn is_named(type_oid: pg_sys::Oid, names: &str) -> bool {
     CatalogRow::find(pg_sys::SysCacheIdentifier::TYPEOID, type_oid).is_none_or(|row| {
         // SAFETY: a name in a row that is held, which ends with NUL.
-        row.data_type()
-            .is_none_or(|form| names.contains(&unsafe { CStr::from_ptr(form.typname.data.as_ptr()) }.to_bytes()))
+        row.data_type().is_none_or(|form| lists(names, unsafe { CStr::from_ptr(form.typname.data.as_ptr()) }))
     })
 }
 
@@ -252,46 +217,16 @@ pub fn is_trusted_operator(operator: pg_sys::Oid) -> bool {
     trusted_extension_of(pg_sys::OperatorRelationId, operator).is_some()
 }
 
-/// Does an operator family that is not built in count like one that is?
-pub fn is_trusted_family(family: pg_sys::Oid) -> bool {
-    trusted_extension_of(pg_sys::OperatorFamilyRelationId, family).is_some()
+/// Is this an operator family of a user, which does not count like a built-in one?
+pub fn is_family_of_user(family: pg_sys::Oid) -> bool {
+    family.to_u32() >= FIRST_UNPINNED_OID && trusted_extension_of(pg_sys::OperatorFamilyRelationId, family).is_none()
 }
 
 /// Is nothing of this extension safe?
 fn is_known_unsafe(extension: &Extension) -> bool {
-    match KNOWN.iter().find(|(known, _)| *known == extension.name.to_bytes()) {
-        Some((_, Safe::Nothing)) => true,
-        Some((_, Safe::AllBut { versions, .. })) => !is_version(extension, versions),
+    match known(extension.name) {
+        Some(Safe::Nothing) => true,
+        Some(Safe::AllBut { versions, .. }) => !is_version(extension, versions),
         _ => false,
     }
-}
-
-/// Called by the server before it takes a list. Warns whoever sets it of each name that changes nothing, whatever the
-/// version. Reads no catalogs, since there may be no transaction.
-pub unsafe extern "C-unwind" fn check_list(
-    list: *mut *mut c_char,
-    _extra: *mut *mut c_void,
-    source: pg_sys::GucSource::Type,
-) -> bool {
-    let body = || {
-        // SAFETY: null, or a text that ends with NUL, as the server promises; a plain global. Parallel workers take over
-        // what their leader has set.
-        let list = unsafe {
-            if source < pg_sys::GucSource::PGC_S_INTERACTIVE || pg_sys::InitializingParallelWorker || (*list).is_null()
-            {
-                return true;
-            }
-            CStr::from_ptr(*list)
-        };
-        for name in list.to_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
-            let is_useless =
-                |(known, safe): &(&[u8], Safe)| known.eq_ignore_ascii_case(name) && matches!(safe, Safe::Nothing);
-            if let Some((known, _)) = KNOWN.iter().find(|entry| is_useless(entry)) {
-                error::warn_of_useless_trust(&String::from_utf8_lossy(known));
-            }
-        }
-        true
-    };
-    // SAFETY: the server calls this; no frame between has destructors.
-    unsafe { edge(body) }
 }

@@ -4,11 +4,10 @@ use pgrx::pg_sys;
 
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat;
-use crate::pg::object_ids::FIRST_UNPINNED_OID;
+use crate::pg::object_ids::{FIRST_UNPINNED_OID, FIRST_USER_OID};
 
 use super::extras::MOST_ROW_TYPES;
-use super::operator_families;
-use super::trusted_extensions::is_trusted_function;
+use super::trusted_extensions::is_of_user;
 
 /// Deepest nesting of composite types that is classified; a deeper one counts as a user's own.
 const MAX_TYPE_DEPTH: u32 = 8;
@@ -79,11 +78,6 @@ impl TypeFacts {
         self.classify(type_oid, 1);
     }
 
-    /// Notes how values of a type are compared and hashed, if it is one of the server's own.
-    pub fn note_compared(&mut self, type_oid: pg_sys::Oid) {
-        self.compared_unseen |= type_oid.to_u32() < FIRST_UNPINNED_OID && is_compared_by_user(type_oid);
-    }
-
     fn classify(&mut self, type_oid: pg_sys::Oid, depth: u32) {
         let number = type_oid.to_u32();
         if number < FIRST_UNPINNED_OID {
@@ -124,9 +118,8 @@ impl TypeFacts {
                 _ => {
                     // A range of enums is among these.
                     (self.enums, self.foreign) = (true, true);
-                    self.compared_unseen |= is_range_of_user(type_oid);
-                    let bound = bound_type(type_oid);
-                    if bound != pg_sys::InvalidOid {
+                    if let Some((bound, is_compared_by_user)) = bounds(type_oid) {
+                        self.compared_unseen |= is_compared_by_user;
                         self.classify(bound, depth + 1);
                     }
                 }
@@ -172,44 +165,30 @@ fn has_cast_to_json(enum_type: pg_sys::Oid) -> bool {
 /// regconfig and regdictionary, and their arrays.
 const TEXT_SEARCH: &[u32] = &[3734, 3735, 3769, 3770];
 
-/// Is this a function of a user?
-fn is_users(function: pg_sys::Oid) -> bool {
-    function.to_u32() >= FIRST_UNPINNED_OID && !is_trusted_function(function)
-}
-
 /// Are values of this type, where they are part of others, compared or hashed by functions of a user?
 fn is_compared_by_user(type_oid: pg_sys::Oid) -> bool {
     const WANTED: u32 = pg_sys::TYPECACHE_EQ_OPR | pg_sys::TYPECACHE_CMP_PROC | pg_sys::TYPECACHE_HASH_PROC;
     // SAFETY: raises for a type that does not exist; entries of the type cache are never freed.
     unsafe {
         let entry = &*kept!(pg_sys::lookup_type_cache(type_oid, WANTED as i32));
-        is_users(entry.cmp_proc) || is_users(entry.hash_proc) || is_users(kept!(pg_sys::get_opcode(entry.eq_opr)))
+        is_of_user(entry.cmp_proc) || is_of_user(entry.hash_proc) || is_of_user(kept!(pg_sys::get_opcode(entry.eq_opr)))
     }
 }
 
-/// The type of the bounds of a range or multirange; InvalidOid for another type.
-fn bound_type(type_oid: pg_sys::Oid) -> pg_sys::Oid {
-    // SAFETY: reads catalogs by OID; they return InvalidOid for what is no range.
-    unsafe {
-        let range = kept!(pg_sys::get_multirange_range(type_oid));
-        kept!(pg_sys::get_range_subtype(if range == pg_sys::InvalidOid { type_oid } else { range }))
-    }
-}
-
-/// Is this a range, or a multirange, whose bounds are compared or normalized by functions of a user?
-fn is_range_of_user(type_oid: pg_sys::Oid) -> bool {
-    const WANTED: u32 = pg_sys::TYPECACHE_RANGE_INFO | pg_sys::TYPECACHE_MULTIRANGE_INFO;
-    // SAFETY: entries of the type cache are never freed; those of other types have neither a range nor an element.
-    unsafe {
-        let entry = kept!(pg_sys::lookup_type_cache(type_oid, WANTED as i32));
-        let range = if (*entry).rngtype.is_null() { &*entry } else { &*(*entry).rngtype };
-        !range.rngelemtype.is_null()
-            && (is_users(range.rng_cmp_proc_finfo.fn_oid)
-                || is_users(range.rng_canonical_finfo.fn_oid)
-                || is_users(range.rng_subdiff_finfo.fn_oid)
-                || compat::family_of_bounds(range)
-                    .is_some_and(|family| operator_families::compares_by_user(family, (*range.rngelemtype).type_id)))
-    }
+/// The type of the bounds of a range or multirange, and whether they are compared or normalized by code of a user; `None` for another type.
+/// The operators of a class of the server's own are the server's.
+fn bounds(type_oid: pg_sys::Oid) -> Option<(pg_sys::Oid, bool)> {
+    /// Columns of pg_range (catalog/pg_range.h).
+    const BOUND: i16 = 2;
+    const OPERATOR_CLASS: i16 = 5;
+    const FUNCTIONS: [i16; 2] = [6, 7];
+    // SAFETY: reads catalogs by OID; they return InvalidOid for what is no multirange.
+    let range = unsafe { kept!(pg_sys::get_multirange_range(type_oid)) };
+    let range = if range == pg_sys::InvalidOid { type_oid } else { range };
+    let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RANGETYPE, range)?;
+    let is_compared_by_user = row.oid(OPERATOR_CLASS)?.to_u32() >= FIRST_USER_OID
+        || FUNCTIONS.into_iter().filter_map(|column| row.oid(column)).any(is_of_user);
+    Some((row.oid(BOUND)?, is_compared_by_user))
 }
 
 /// Returns true if a type, or one that it contains, is foreign (`TypeFacts::foreign`).

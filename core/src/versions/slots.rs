@@ -12,8 +12,8 @@ use crate::versions::snapshot::SnapshotView;
 
 /// Number of slots of each kind that stands for a whole database. The models of `core/loom` have one of each.
 pub const DATABASE_SLOTS: usize = if cfg!(modelled) { 1 } else { 64 };
-/// Number of slots before those of relations: four kinds that stand for a whole database.
-pub const FIXED_SLOTS: usize = 4 * DATABASE_SLOTS;
+/// Number of slots before those of relations: three kinds that stand for a whole database.
+pub const FIXED_SLOTS: usize = 3 * DATABASE_SLOTS;
 /// Fewest and most slots for relations. Fewer for Miri, which takes minutes to check so many.
 const RELATION_SLOTS: std::ops::RangeInclusive<usize> = if cfg!(miri) { 256..=256 } else { 8192..=65_536 };
 /// One in 64 bytes of the block may go to slots of relations.
@@ -80,28 +80,23 @@ impl<'a> Versions<'a> {
         RelationSlots { first: (scatter(u64::from(database)) >> 1) as u32, mask }
     }
 
-    /// The slot for changes of definitions that no relation stands for (functions, operators, casts, …) in a database.
+    /// The slot for changes of definitions that no relation stands for (functions, operators, casts, …) in a database, and for writers of
+    /// unknown relations: every result of the database rests on it.
     #[must_use]
     pub fn ddl(&self, database: u32) -> SlotId {
         Self::of_database(0, database)
     }
 
-    /// The slot for writers of unknown relations in a database.
-    #[must_use]
-    pub fn wildcard(&self, database: u32) -> SlotId {
-        Self::of_database(1, database)
-    }
-
     /// The slot for changes of the labels of enums in a database.
     #[must_use]
     pub fn enums(&self, database: u32) -> SlotId {
-        Self::of_database(2, database)
+        Self::of_database(1, database)
     }
 
     /// The slot for changes of any definition in a database. Plans are compared with it; results do not rest on it.
     #[must_use]
     pub fn catalogs(&self, database: u32) -> SlotId {
-        Self::of_database(3, database)
+        Self::of_database(2, database)
     }
 
     fn of_database(kind: usize, database: u32) -> SlotId {

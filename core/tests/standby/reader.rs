@@ -1,7 +1,7 @@
 //! What a reader does, step by step: it is served from the cache, or it executes and stores. See R1 to R6 of docs/architecture/exactness.md.
 
 use crate::replay::{Definition, Program};
-use crate::slots::{CATALOGS, DDL, FILE, OID, Slots, WILDCARD};
+use crate::slots::{CATALOGS, DDL, FILE, OID, Slots};
 use crate::wal::{Kind, Rules};
 use crate::world::{Answer, Entry, Outcome, World};
 use arrow_cache_core::versions::snapshot::SnapshotView;
@@ -98,7 +98,7 @@ impl Reader {
         let (_, file) = self.cached.expect("planned");
         let rows = rules.entries_rest_on_file.then_some(FILE[file]);
         let definition = rules.entries_rest_on_oid.then_some(OID);
-        definition.into_iter().chain(rows).chain([DDL, WILDCARD]).collect()
+        definition.into_iter().chain(rows).chain([DDL]).collect()
     }
 }
 

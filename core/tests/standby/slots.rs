@@ -16,9 +16,8 @@ const FILES: [u32; 2] = [16_400 + 7, 16_400 + 9];
 pub const OID: usize = 0;
 pub const FILE: [usize; 2] = [1, 2];
 pub const DDL: usize = 3;
-pub const WILDCARD: usize = 4;
-pub const CATALOGS: usize = 5;
-const COUNT: usize = 6;
+pub const CATALOGS: usize = 4;
+const COUNT: usize = 5;
 
 /// The slots and the floor, as a part of the world.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -46,7 +45,7 @@ pub fn ids() -> [SlotId; COUNT] {
     let [first, second] = FILES.map(|file| versions.relation(DATABASE, file));
     let oid = versions.relation(DATABASE, RELATION);
     assert!(oid != first && oid != second && first != second, "slots that are shared hide what is missed");
-    [oid, first, second, versions.ddl(DATABASE), versions.wildcard(DATABASE), versions.catalogs(DATABASE)]
+    [oid, first, second, versions.ddl(DATABASE), versions.catalogs(DATABASE)]
 }
 
 /// What beginning anew does to a new block: the floor, and the places of slots that move.

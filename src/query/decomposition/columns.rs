@@ -7,7 +7,7 @@ use super::site::Site;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child};
 use crate::pg::tree_making::{are_equal, copy};
-use crate::query::bytewise::sorted_target;
+use crate::pg::tree_search::sorted_target;
 
 /// A column of the parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -41,7 +41,7 @@ use site::Site;
 use crate::pg::compat::tree::name_grouped_columns;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::copy;
-use crate::query::plan_kinds::TUPLESTORE_NAME;
+use crate::query::scan_of_parts::TUPLESTORE_NAME;
 
 /// A query as a combination of parts.
 pub struct Decomposition {

@@ -12,10 +12,11 @@ use super::obstacle::{Obstacle, PARAMETER, SUB_QUERY, SYSTEM_COLUMN};
 use super::site::Site;
 use crate::pg::compat::tree::ask_no_permissions;
 use crate::pg::lists::nodes;
+use crate::pg::server;
 use crate::pg::tree::{Tree, match_node};
 use crate::pg::tree_making::{copy, list_of, new_node, replaced_in_query};
 use crate::query::failures::query_may_fail;
-use crate::query::parameters::as_constant;
+use crate::query::parameters::given;
 use crate::query::partitions::{Leaves, leaves};
 
 /// The site's question asked of one leaf.
@@ -209,4 +210,24 @@ unsafe fn check_nodes(query: *mut pg_sys::Query) -> Result<(), Obstacle> {
     // SAFETY: the caller's promise. Nothing is replaced.
     unsafe { replaced_in_query(query, &mut examine) };
     obstacle.map_or(Ok(()), Err)
+}
+
+/// The value that is given for a parameter as a constant, in the current memory context, as the planner takes it.
+fn as_constant(
+    param: Tree<'_, pg_sys::Param>,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+) -> Option<*mut pg_sys::Node> {
+    let value = given(&param, params)?;
+    // SAFETY: the value has the type that stands beside it.
+    unsafe {
+        let (mut length, mut by_value) = (0i16, false);
+        kept!(pg_sys::get_typlenbyval(param.paramtype, &mut length, &mut by_value));
+        let datum = if value.isnull || by_value {
+            value.value
+        } else {
+            kept!(server::datumCopy(value.value, by_value, length.into()))
+        };
+        let (kind, modifier, collation) = (param.paramtype, param.paramtypmod, param.paramcollid);
+        Some(kept!(pg_sys::makeConst(kind, modifier, collation, length.into(), datum, value.isnull, by_value)).cast())
+    }
 }

@@ -47,8 +47,6 @@ pub(super) struct EligibilityChecker {
     pub(super) defined: HashSet<(pg_sys::Oid, bool)>,
     /// The bodies of users' functions that were met.
     pub(super) bodies: MetBodies,
-    /// A sub-query was met in an expression.
-    pub(super) has_sublinks: bool,
     /// A collation was met that can be dropped: no lock protects it until the server uses it.
     pub(super) collates_by_name: bool,
     /// The types met.
@@ -65,8 +63,6 @@ pub(super) struct EligibilityChecker {
     pub(super) lists_columns: *mut pg_sys::FuncExpr,
     /// Texts become dates (`coercions`), or ages are counted from today: this counts as one of them.
     pub(super) reads_day: bool,
-    /// A node was met that leaves the answer open.
-    pub(super) may_vary: bool,
     /// The query reads something: a relation, a function in FROM, or VALUES.
     pub(super) reads_something: bool,
     /// The queries around the node that is checked, the outermost first.
@@ -85,7 +81,6 @@ impl EligibilityChecker {
             reads_settings: false,
             defined: HashSet::new(),
             bodies: MetBodies::new(seed),
-            has_sublinks: false,
             collates_by_name: false,
             types: TypeFacts::NONE,
             settings: Vec::new(),
@@ -94,7 +89,6 @@ impl EligibilityChecker {
             clocks: 0,
             lists_columns: std::ptr::null_mut(),
             reads_day: false,
-            may_vary: false,
             reads_something: false,
             queries: Vec::new(),
             depth,
@@ -116,16 +110,17 @@ impl EligibilityChecker {
 
     /// Stops the walk because of a function: returns true.
     pub(super) fn blame(&mut self, function: pg_sys::Oid, reason: Reason) -> bool {
-        if self.reason.is_none() {
-            self.offender = Some(Blamed { function, because: None });
-        }
-        self.refuse(reason)
+        self.blame_with(Blamed { function, because: None }, reason)
     }
 
     /// As `blame`, for something about the function that the reason does not tell.
     pub(super) fn blame_because(&mut self, function: pg_sys::Oid, reason: Reason, because: &'static str) -> bool {
+        self.blame_with(Blamed { function, because: Some(because) }, reason)
+    }
+
+    fn blame_with(&mut self, offender: Blamed, reason: Reason) -> bool {
         if self.reason.is_none() {
-            self.offender = Some(Blamed { function, because: Some(because) });
+            self.offender = Some(offender);
         }
         self.refuse(reason)
     }

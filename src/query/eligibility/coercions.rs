@@ -13,7 +13,6 @@ use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
 use super::node_kinds::type_of;
-use super::readings::is_array;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child};
 use crate::query::clock;
@@ -21,9 +20,6 @@ use crate::query::constant_texts::{is_timestamp, tell_no_time};
 use crate::query::enclosing::Enclosing;
 use crate::query::volatility;
 use crate::query::volatility::definition::reader_of;
-
-/// date_in(cstring)
-const DATE_IN: u32 = 1084;
 
 impl EligibilityChecker {
     /// Checks a coercion. True stops the walk.
@@ -43,23 +39,7 @@ impl EligibilityChecker {
             self.reads_settings = true;
             return self.check_function(writes) || self.check_body_of(reader_of(coercion.resulttype));
         }
-        if self.check_time_read(coercion.resulttype) {
-            return true;
-        }
-        if is_array(coercion.resulttype) {
-            return self.check_function(writes) || self.check_array_read(coercion.resulttype);
-        }
-        let reads = reader_of(coercion.resulttype);
-        if self.clock != ClockPlace::Outside
-            || coercion.resulttype != pg_sys::DATEOID
-            || reads.to_u32() != DATE_IN
-            || self.bodies.immutable
-        {
-            // Its functions say whether they read settings.
-            return self.check_functions_in(node);
-        }
-        self.note_day();
-        self.check_function(writes) || self.check_body_of(reads)
+        self.check_function(writes) || self.check_read(coercion.resulttype)
     }
 
     /// Returns true if the texts that become timestamps are constants without words for the present time

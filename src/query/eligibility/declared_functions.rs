@@ -86,8 +86,6 @@ impl EligibilityChecker {
         self.bodies.add_declared(call);
         self.reads_settings = true;
         self.reads_something = true;
-        // Nobody knows whether its queries leave something open.
-        self.may_vary = true;
         false
     }
 }

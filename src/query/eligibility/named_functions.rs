@@ -8,13 +8,13 @@ use pgrx::pg_sys;
 use super::checker::{ClockPlace, EligibilityChecker};
 use super::sql_functions;
 use crate::pg::error_passing::edge;
+use crate::pg::lists::oids;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child};
 use crate::query::clock::asks_for_time;
 use crate::query::function_table::has;
-use crate::query::function_table::properties::{FROM_TODAY, LISTING_COLUMNS, SEARCHING, SESSION};
-use crate::query::operator_families;
-use crate::query::trusted_extensions::{is_trusted_function, is_trusted_operator};
+use crate::query::function_table::properties::{FROM_TODAY, LISTING_COLUMNS, SEARCHING};
+use crate::query::trusted_extensions::{is_family_of_user, is_of_user, is_trusted_function, is_trusted_operator};
 use crate::query::volatility::definition::{self, Definition};
 use crate::query::volatility::{self, FunctionVerdict};
 
@@ -29,14 +29,8 @@ unsafe extern "C-unwind" fn visit_function(function: pg_sys::Oid, context: *mut 
 }
 
 impl EligibilityChecker {
-    /// Checks how something is sorted or grouped: by operators, and by comparison and hash functions that are found through the type.
+    /// Checks how something is sorted or grouped.
     pub(super) fn check_clause(&mut self, clause: &pg_sys::SortGroupClause) -> bool {
-        if clause.eqop != pg_sys::InvalidOid {
-            let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-            // SAFETY: reads a catalog about an operator that the query uses.
-            unsafe { kept!(pg_sys::op_input_types(clause.eqop, &raw mut left, &raw mut right)) };
-            self.types.note_compared(left);
-        }
         self.check_operator(clause.eqop) || self.check_operator(clause.sortop)
     }
 
@@ -55,7 +49,7 @@ impl EligibilityChecker {
             // SAFETY: reads a catalog; InvalidOid for what is no operator.
             let function = unsafe { kept!(pg_sys::get_opcode(one)) };
             let is_of_user = one.to_u32() >= FIRST_UNPINNED_OID && !is_trusted_operator(one);
-            if is_of_user || operator_families::hash_or_sort_by_user(one) {
+            if is_of_user || hash_or_sort_by_user(one) {
                 return self.blame(function, Reason::UserDefinedFunction);
             }
             self.check_function(function)
@@ -120,9 +114,7 @@ impl EligibilityChecker {
                 self.calls_output = true;
                 self.reads_settings = true;
             }
-            FunctionVerdict::Unsound(reason) => {
-                return self.blame(function, if has(function, SESSION) { Reason::SessionFunction } else { reason });
-            }
+            FunctionVerdict::Unsound(reason) => return self.blame(function, reason),
         }
         if self.bodies.immutable && !volatility::is_immutable(function) {
             return self.blame(function, Reason::StableFunction);
@@ -159,4 +151,18 @@ impl EligibilityChecker {
 fn is_aggregate(function: pg_sys::Oid) -> bool {
     // SAFETY: reads a catalog; what is not there is none.
     (unsafe { kept!(pg_sys::get_func_prokind(function)) }) as u8 == pg_sys::PROKIND_AGGREGATE
+}
+
+/// Are values hashed or sorted by code of a user where they are compared with this operator in bulk? An operator of the server's that has no
+/// family of the server's may be put into one by a superuser. If it has one, the planner sorts by that: it takes the first family of the
+/// list, which is in the order of OIDs (an index scan of pg_amop), and OIDs of users are the greater ones. It takes another family only to
+/// merge with the rows of an index of that family, in one of several plans.
+fn hash_or_sort_by_user(operator: pg_sys::Oid) -> bool {
+    let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+    // SAFETY: reads catalogs about an operator that the query uses; the list holds OIDs.
+    unsafe {
+        let hashes = kept!(pg_sys::get_op_hash_functions(operator, &raw mut left, &raw mut right));
+        let sorting = oids(kept!(pg_sys::get_mergejoin_opfamilies(operator))).next();
+        (hashes && (is_of_user(left) || is_of_user(right))) || sorting.is_some_and(is_family_of_user)
+    }
 }

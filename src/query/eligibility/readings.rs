@@ -1,5 +1,5 @@
-//! Values that the server reads from texts and from JSON, by input functions that it finds through their types: the
-//! elements of arrays, and the columns of json_to_record and its relatives. All of them are checked as if the query
+//! Values that the server reads from texts and from JSON, by input functions that it finds through their types: results of
+//! coercions, the elements of arrays, and the columns of json_to_record and its relatives. All of them are checked as if the query
 //! called them. A date may be a word such as `today`, so CURRENT_DATE is then in the key (`coercions`). Times and
 //! timestamps are refused, and so are rows and ranges, whose functions read by those of their parts.
 
@@ -18,25 +18,10 @@ use crate::query::volatility::definition::{self, reader_of};
 /// array_in, which reads by the input function of the element.
 const ARRAY_IN: u32 = 750;
 
-/// Types whose values a text may give by the time at which it is read.
-const READ_NOW: [pg_sys::Oid; 4] = [pg_sys::TIMESTAMPOID, pg_sys::TIMESTAMPTZOID, pg_sys::TIMEOID, pg_sys::TIMETZOID];
-const NOW: &str = "which reads the word `now` in a text as the present time (`to_timestamp` with a format does not)";
-
-/// Returns true if the type is an array.
-pub(super) fn is_array(type_oid: pg_sys::Oid) -> bool {
-    // SAFETY: reads a catalog about a type of the tree.
-    unsafe { kept!(pg_sys::get_element_type(type_oid)) != pg_sys::InvalidOid }
-}
-
 /// Each function returns true to stop the walk.
 impl EligibilityChecker {
-    /// Refuses a type if a text may give a value of it by the time at which it is read.
-    pub(super) fn check_time_read(&mut self, type_oid: pg_sys::Oid) -> bool {
-        READ_NOW.contains(&type_oid) && self.blame_because(reader_of(type_oid), Reason::StableFunction, NOW)
-    }
-
-    /// Checks how an array is read from a text. If dates are read, CURRENT_DATE goes into the key.
-    pub(super) fn check_array_read(&mut self, type_oid: pg_sys::Oid) -> bool {
+    /// Checks how a value of a type is read from a text. If dates are read, CURRENT_DATE goes into the key.
+    pub(super) fn check_read(&mut self, type_oid: pg_sys::Oid) -> bool {
         let has_dates = has_dates(type_oid);
         (has_dates && self.check_day(reader_of(type_oid))) || self.check_reading(type_oid, has_dates)
     }
@@ -64,7 +49,7 @@ impl EligibilityChecker {
         match kind {
             pg_sys::TYPTYPE_DOMAIN => self.refuse(Reason::DomainConstraint),
             _ if type_oid == pg_sys::DATEOID && with_dates => self.check_body_of(reads),
-            _ => self.check_time_read(type_oid) || self.check_function(reads),
+            _ => self.check_function(reads),
         }
     }
 

@@ -11,7 +11,6 @@ use crate::pg::compat::tree::walkers;
 use crate::pg::error_passing::edge;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
 use crate::query::node_table::in_query;
-use crate::query::repeatability;
 use crate::query::types::is_foreign;
 use crate::query::unused_columns::is_unused;
 use crate::query::volatility::definition;
@@ -78,7 +77,6 @@ impl EligibilityChecker {
 
     /// Checks one node alone.
     fn check_node(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
-        self.may_vary = self.may_vary || repeatability::leaves_open(node);
         if makes_a_type(node) {
             self.note_type(type_of(node));
         }
@@ -156,7 +154,6 @@ impl EligibilityChecker {
                     return true;
                 }
             },
-            SubLink(_link) => self.has_sublinks = true,
             _ => {}
         }
         self.check_functions_in(node)

@@ -23,24 +23,10 @@ pub const OUTPUT: u32 = 1 << 5;
 /// Does the same, and is marked IMMUTABLE all the same.
 pub const OUTPUT_THOUGH_IMMUTABLE: u32 = 1 << 7;
 
-/// Asks for the time, the user or a setting: a query with it is refused for a reason of its own.
-pub const SESSION: u32 = 1 << 8;
 /// `age` with one argument, which counts from the present date: CURRENT_DATE is in its body.
 pub const FROM_TODAY: u32 = 1 << 21;
 /// Makes rows out of JSON whose columns the query lists.
 pub const LISTING_COLUMNS: u32 = 1 << 9;
-
-// Properties of aggregates, by the definition of what they compute (catalog/pg_aggregate.dat).
-
-/// One of `min` and `max`. Which of several equal values it shows is open, and their type tells whether they differ.
-pub const EXTREME: u32 = 1 << 10;
-/// Computes exactly, so that the order of its input cannot show.
-pub const ORDER_BLIND: u32 = 1 << 11;
-
-// Functions that are computed for constants while a query is planned (`decomposition::constants`).
-
-/// Adds to a date or a time, subtracts from it, or casts it; or casts between smallint, integer and bigint.
-pub const CONSTANT_ARITHMETIC: u32 = 1 << 13;
 
 // Functions in clock expressions (`clock::expression`). Those that have no other types than dates, times, numbers and
 // booleans are known by that, and change in steps if they give dates, integers or booleans.

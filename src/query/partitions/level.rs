@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 use super::bound::AboutTable;
 use crate::pg::compat::tree::columns_in;
 use crate::pg::tree_making::{list_of, new_node};
-use crate::query::operator_families::is_ordered_by_server;
+use crate::query::trusted_extensions::{is_family_of_user, is_of_user};
 
 /// What a query asks of a table, whose columns are those of relation 1.
 pub struct Asked {
@@ -139,4 +139,12 @@ unsafe fn in_columns_of(map: *mut pg_sys::AttrMap, conditions: *mut pg_sys::List
     unsafe {
         kept!(pg_sys::map_variable_attnos(conditions.cast(), 1, 0, map, pg_sys::InvalidOid, &raw mut whole_row)).cast()
     }
+}
+
+/// Returns true if values of this type are ordered, or hashed, by code of the server alone (or of extensions that the DBA
+/// trusts): the family, and the function. Values that hold others are compared by whatever orders those.
+fn is_ordered_by_server(family: pg_sys::Oid, type_oid: pg_sys::Oid, function: pg_sys::Oid) -> bool {
+    let holds_others =
+        matches!(type_oid, pg_sys::ANYARRAYOID | pg_sys::ANYRANGEOID | pg_sys::ANYMULTIRANGEOID | pg_sys::RECORDOID);
+    !holds_others && !is_family_of_user(family) && !is_of_user(function)
 }

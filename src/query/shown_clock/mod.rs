@@ -17,6 +17,7 @@
 //! Reads trees; what it makes lies in the current memory context. Keeps nothing.
 
 mod hoisting;
+pub mod named_parameters;
 mod walks;
 
 use pgrx::pg_sys;

@@ -141,6 +141,10 @@ def test_names_are_those_of_the_function(made, other, connect):
         all_get([(1,), (4,), (7,), (10,)])
         assert agree(other) == ("HIT", None)
         made.execute("CREATE TEMPORARY TABLE member AS SELECT 'postgres'::name AS name, 't2' AS tenant")
+        # Others store an answer under the definitions of now, and do not see that table.
+        for status in "MISS", "HIT":
+            assert other.rows(QUERY) == [(1,), (4,), (7,), (10,)]
+            assert other.status() == status
         for _ in range(3):
             assert made.rows(QUERY) == made.uncached(QUERY) == [(2,), (5,), (8,), (11,)]
             assert made.status() != "HIT"

@@ -232,6 +232,21 @@ COMMIT;
 :read
 :status
 
+-- A statement that changes no row outdates nothing, whatever else its transaction changes; nor does one that was undone.
+:read
+:read_other
+BEGIN;
+UPDATE item SET v = 0 WHERE id = -1;
+SAVEPOINT undone;
+DELETE FROM item;
+ROLLBACK TO undone;
+UPDATE other SET v = v + 1;
+COMMIT;
+:read
+:status
+:read_other
+:status
+
 -- The same when the server does not count changes for its statistics: nothing is known, so all entries are outdated.
 SET track_counts = off;
 :read

@@ -1,0 +1,57 @@
+//! Checks a query, and says of it what the rightness of no answer rests on: the reason for a refusal that lies deepest, and whether answers
+//! can be compared with each other.
+
+use arrow_cache_core::Reason;
+use pgrx::pg_sys;
+
+use super::eligibility::{Checked, Offender, check_query};
+use super::repeatability;
+use crate::pg::object_ids::FIRST_USER_OID;
+use crate::pg::tree::Tree;
+use crate::pg::tree_search::search;
+
+/// Functions that ask for the time, the user or a setting: timeofday, getpgusername, current_user, session_user, now, current_setting (two of
+/// them), transaction_timestamp, statement_timestamp, clock_timestamp.
+const ASK_THE_SESSION: [u32; 10] = [274, 710, 745, 746, 1299, 2077, 3294, 2647, 2648, 2649];
+
+/// Checks a rewritten query before the planner takes it apart. `seed` is the secret of the store.
+pub fn check(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
+    let mut checked = check_query(query, seed);
+    match &mut checked.traits {
+        // Nobody knows whether the queries of a function that is declared pure leave something open.
+        Ok(traits) => traits.repeatable = !traits.calls_declared() && !repeatability::leaves_open(query),
+        Err(Reason::TooComplex) => {}
+        Err(reason) => {
+            if let Some(Offender::Function(blamed)) = checked.offender
+                && matches!(reason, Reason::StableFunction | Reason::VolatileFunction)
+                && ASK_THE_SESSION.contains(&blamed.function.to_u32())
+            {
+                *reason = Reason::SessionFunction;
+            }
+            // A query of catalogs is refused whatever else it does, so no other reason would help its author.
+            if let Some(catalog) = catalog_named_in(query) {
+                (*reason, checked.offender) = (Reason::SystemCatalog, Some(Offender::Relation(catalog)));
+            }
+        }
+    }
+    checked
+}
+
+/// The first catalog that the query names, or one below a view that it names, such as those of information_schema.
+fn catalog_named_in(query: Tree<'_, pg_sys::Query>) -> Option<pg_sys::Oid> {
+    let mut found = None;
+    let mut look = |node: Tree<'_, pg_sys::Node>| {
+        // From 16 on the entry of a view is a sub-query that keeps the view's OID.
+        found = node.as_a::<pg_sys::RangeTblEntry>().map(|entry| (entry.rtekind, entry.relid)).and_then(
+            |(kind, relation)| {
+                let may_name = matches!(kind, pg_sys::RTEKind::RTE_RELATION | pg_sys::RTEKind::RTE_SUBQUERY);
+                (may_name && (1..FIRST_USER_OID).contains(&relation.to_u32())).then_some(relation)
+            },
+        );
+        found.is_some()
+    };
+    // One that nests too deeply has been refused for that.
+    // SAFETY: a valid query.
+    let _ = unsafe { search(query.as_node().as_ptr(), 0, &mut look) };
+    found
+}
