@@ -46,8 +46,8 @@ pub struct Identity {
     pub form: FormHash,
     /// All, values of constants included.
     pub tree: TreeHash,
-    /// Some part of FROM calls a function of a user that returns a set.
-    pub calls_sets: bool,
+    /// It calls functions that are not the server's own.
+    pub calls_users: bool,
     /// Its clock expressions.
     clock: ClockExpressions,
 }
@@ -82,7 +82,7 @@ pub fn of(node: Tree<'_, pg_sys::Node>, seed: u64) -> Result<Identity, Reason> {
     }
     let mut hasher = TreeHasher::new(buffers, WalkDepth::from(&here));
     hasher.node(Some(node));
-    let TreeHasher { form: mut shape, mut constants, reads_constants, too_complex, calls_sets, clock, .. } = hasher;
+    let TreeHasher { form: mut shape, mut constants, reads_constants, too_complex, calls_users, clock, .. } = hasher;
     shape.u8(u8::from(reads_constants));
     if reads_constants {
         shape.append(&constants);
@@ -97,7 +97,7 @@ pub fn of(node: Tree<'_, pg_sys::Node>, seed: u64) -> Result<Identity, Reason> {
     if too_complex {
         return Err(Reason::TooComplex);
     }
-    if is_complete { Ok(Identity { form, tree, calls_sets, clock }) } else { Err(Reason::OutOfMemory) }
+    if is_complete { Ok(Identity { form, tree, calls_users, clock }) } else { Err(Reason::OutOfMemory) }
 }
 
 impl Identity {
