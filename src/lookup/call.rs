@@ -166,11 +166,13 @@ impl<'m> Call<'m> {
         self.is_of_client() && (self.has_values() || unsafe { pg_sys::error_context_stack.is_null() })
     }
 
-    /// Returns true if its plan is run as soon as it is made: it is that of a query of the simple protocol, or part of a
-    /// utility statement that is none of cursors.
+    /// Returns true if its plan is run as soon as it is made: it is that of a query of the simple protocol (`is_one_shot`),
+    /// or of a utility statement under way that is none of cursors (which always have further options).
     fn runs_at_once(&self) -> bool {
-        let is_cursor = self.options & !(pg_sys::CURSOR_OPT_PARALLEL_OK as c_int) != 0;
-        session::at_top_level() && self.is_of_message() && !self.has_values() && !is_cursor
+        let has_options = self.options & !(pg_sys::CURSOR_OPT_PARALLEL_OK as c_int) != 0;
+        // SAFETY: plain globals of the backend.
+        let is_under_way = unsafe { !pg_sys::ActivePortal.is_null() || pg_sys::error_context_stack.is_null() };
+        session::at_top_level() && self.is_of_message() && is_under_way && !self.has_values() && !has_options
     }
 
     /// Where its own text lies.

@@ -162,7 +162,7 @@ fn settings_read(traits: &QueryTraits) -> Vec<CString> {
 /// Returns true if planning the query now, under these settings, would compute and inline the same functions in
 /// advance. The planner asks for the right to execute these.
 fn is_made_as_now(traits: &QueryTraits, planned: &Planned, settings: SettingsHash, current: Versions) -> bool {
-    let asks_for_rights = || traits.may_call_users() || execute_rights::may_lack(current.ddl);
+    let asks_for_rights = || traits.asks_for_rights() || execute_rights::may_lack(current.ddl);
     planned
         .under
         .is_none_or(|then| then.settings == settings && (then.role == backend::user_id() || !asks_for_rights()))

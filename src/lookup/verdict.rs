@@ -70,6 +70,7 @@ pub fn check(
         Some(traits) => traits,
         None => find_out(call, form, versions)?,
     };
+    let traits = QueryTraits { has_bodies: call.has_bodies(), ..traits };
     if traits.calls_declared {
         session::note_observed();
     }

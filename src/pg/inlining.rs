@@ -1,7 +1,7 @@
 //! Functions in SQL, whose bodies the planner puts in the place of calls: of those that return sets and stand in FROM
 //! (optimizer/prep/prepjointree.c, `preprocess_function_rtes`), and of those that return values
-//! (optimizer/util/clauses.c, `inline_function`). Here that is done in a copy of a query, which is planned in the place
-//! of the query: so what the bodies do is seen before planning, and means in the plan what it meant here. Keeps nothing.
+//! (optimizer/util/clauses.c, `inline_function`). Here that is done in a copy of a query, which is planned in its
+//! place: so what the bodies do is seen before planning, and means in the plan what it meant here. Keeps nothing.
 
 use std::ffi::c_void;
 
@@ -229,7 +229,7 @@ impl Inliner {
             let given = kept!(pg_sys::expand_function_arguments(given, false, result, row.as_tuple()));
             (*call).args = self.below(given.cast()).cast();
             let function = (*call).funcid;
-            if self.around.contains(&function) {
+            if self.is_too_large || self.around.contains(&function) {
                 return call.cast();
             }
             let asked = Asked {

@@ -43,14 +43,16 @@ pub struct QueryTraits {
     pub clocks: usize,
     /// It calls functions that are declared pure: what they read is seen when they run.
     pub calls_declared: bool,
+    /// Bodies of functions stand in it: the planner asks for the right to execute these (`lookup::Call`).
+    pub has_bodies: bool,
     /// Some extensions were trusted when it was checked.
     pub trusts: bool,
 }
 
 impl QueryTraits {
-    /// Returns true if its plans may call functions that are not the server's own.
-    pub fn may_call_users(&self) -> bool {
-        self.calls_declared || self.trusts
+    /// Returns true if planning it may ask for the right to execute functions that are not the server's own.
+    pub fn asks_for_rights(&self) -> bool {
+        self.calls_declared || self.has_bodies || self.trusts
     }
 }
 
@@ -101,6 +103,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>) -> Checked {
             may_drop_relations: checker.has_sublinks,
             clocks: checker.clocks,
             calls_declared: checker.calls_declared,
+            has_bodies: false,
             trusts,
         })
     });
