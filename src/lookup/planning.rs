@@ -97,8 +97,7 @@ fn consider(call: &mut Call<'_>) -> Result<Planning, Reason> {
     if is_one_shot
         && let Some(traits) = &traits
         && let Some(columns) = forms::columns(form.id(), versions)
-        && let Some(placeholder) =
-            placeholder::make(&store, call, identified, traits, versions, &columns)
+        && let Some(placeholder) = placeholder::make(&store, call, identified, traits, versions, &columns)
     {
         return Ok(Planning::Ready(placeholder));
     }

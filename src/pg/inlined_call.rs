@@ -87,8 +87,8 @@ pub unsafe fn expression_for(call: *mut pg_sys::FuncExpr, asked: &Asked<'_>) -> 
         };
         let expression = collated(replaced(body, &mut argument), (*call).funccollid);
         let expression = if is_strict { unless_null(call, &arguments, expression) } else { expression };
-        // The planner runs the function itself if the arguments are constants. The client is told the modifier of a
-        // column, which a value has not, and 18 keeps for the session what it has made of the body.
+        // The planner runs the function itself if the arguments are constants. Then the client is not told of a modifier
+        // that an argument has, and 18 may run what it has made of the body before.
         let may_be_computed = form.provolatile as u8 == pg_sys::PROVOLATILE_IMMUTABLE
             && !arguments.iter().any(|argument| is_column(*argument, asked.queries));
         let is_described_alike = exprTypmod(expression) == exprTypmod(call.cast());
@@ -128,9 +128,7 @@ unsafe fn is_column(expression: *mut pg_sys::Node, queries: &[*mut pg_sys::Query
             let level = queries.len().checked_sub(1 + var.varlevelsup as usize);
             let entry: Option<*mut pg_sys::RangeTblEntry> =
                 level.and_then(|level| node_at((*queries[level]).rtable, (var.varno as usize).wrapping_sub(1)));
-            entry.is_some_and(|entry| {
-                (*entry).rtekind == RTEKind::RTE_RELATION && !has_virtual_columns((*entry).relid)
-            })
+            entry.is_some_and(|entry| (*entry).rtekind == RTEKind::RTE_RELATION && !has_virtual_columns((*entry).relid))
         })
     }
 }

@@ -49,8 +49,7 @@ pub unsafe fn body_of(call: *mut pg_sys::FuncExpr, row: &CatalogRow) -> Option<*
             None => {
                 let text = row.text(pg_sys::Anum_pg_proc_prosrc as i16)?.as_ptr();
                 let statement: *mut pg_sys::RawStmt = lone(kept!(pg_sys::pg_parse_query(text)))?;
-                let info =
-                    kept!(server::prepare_sql_fn_parse_info(row.as_tuple(), call.cast(), (*call).inputcollid));
+                let info = kept!(server::prepare_sql_fn_parse_info(row.as_tuple(), call.cast(), (*call).inputcollid));
                 let state = kept!(pg_sys::make_parsestate(std::ptr::null_mut()));
                 (*state).p_sourcetext = text;
                 kept!(server::sql_fn_parser_setup(state, info));

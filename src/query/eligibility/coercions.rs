@@ -50,10 +50,7 @@ impl EligibilityChecker {
             return self.check_function(writes) || self.check_array_read(coercion.resulttype);
         }
         let reads = reader_of(coercion.resulttype);
-        if self.clock != ClockPlace::Outside
-            || coercion.resulttype != pg_sys::DATEOID
-            || reads.to_u32() != DATE_IN
-        {
+        if self.clock != ClockPlace::Outside || coercion.resulttype != pg_sys::DATEOID || reads.to_u32() != DATE_IN {
             // Its functions say whether they read settings.
             return self.check_functions_in(node);
         }

@@ -7,8 +7,8 @@ use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
 use super::declared_functions::is_declared;
-use crate::pg::error_passing::edge;
 use crate::pg::catalog_row::CatalogRow;
+use crate::pg::error_passing::edge;
 use crate::pg::object_ids::{FIRST_UNPINNED_OID, SQL_LANGUAGE};
 use crate::pg::tree::{Tree, child};
 use crate::query::clock::asks_for_time;
@@ -142,8 +142,7 @@ impl EligibilityChecker {
         if has(function, SEARCHING) && self.reads_search_configuration() {
             return true;
         }
-        self.defined.insert(function)
-            && self.check_definition(function, definition::of(function))
+        self.defined.insert(function) && self.check_definition(function, definition::of(function))
     }
 
     /// Checks what a function consists of, as if the query had it in its place.
