@@ -62,7 +62,7 @@ pub fn combine_for(call: &Call<'_>, eligible: &Eligible, whole: &Call<'_>) -> Op
     }
     let traits = eligible.traits();
     // A plan that only gives way to the answer need not be combined, which takes longer.
-    if runs_once(call) && lookup::is_answered(&shmem::store()?, call, traits) {
+    if runs_once(call) && lookup::is_answered(&shmem::store()?, call) {
         return None;
     }
     // Between a Bind and its Execute settings may change. Then the parts are computed that depend on them.

@@ -94,12 +94,12 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
     // SAFETY: the steps that PostgreSQL itself takes with a query; trees live in the current memory context.
     unsafe {
         let (query, types) = one_select(text)?;
-        let with_bodies = inlined(query.as_ptr()).ok().flatten().map_or(query.as_ptr(), |inlined| inlined.query);
+        let with_bodies = inlined(query.as_ptr(), true).ok().flatten().map_or(query.as_ptr(), |inlined| inlined.query);
         let with_times = Tree::enter(with_bodies).and_then(with_times).unwrap_or(with_bodies);
         let query = query.replaced_by(with_times);
         // Planning changes the tree.
         let Some(tree) = Tree::enter(query.as_ptr()) else { return Err(Reason::NotSelect.into()) };
-        let checked = checking::check(tree, store.seed());
+        let checked = checking::check(tree);
         let (query, checked, shown) = with_shown_clock(query, checked, store.seed());
         let Checked { traits, offender, .. } = checked;
         let Some(tree) = Tree::enter(query.as_ptr()) else { return Err(Reason::NotSelect.into()) };
@@ -164,7 +164,7 @@ fn with_shown_clock<'t>(query: OwnQuery<'t>, checked: Checked, seed: u64) -> (Ow
             && let Some(parts) = Tree::enter(query.as_ptr()).and_then(|tree| take_apart(tree, std::ptr::null_mut()))
             && let Some(tree) = Tree::enter(parts.part)
         {
-            let of_part = checking::check(tree, seed);
+            let of_part = checking::check(tree);
             if of_part.traits.is_ok() && !parts.may_fail_beside() {
                 return (query.replaced_by(parts.part), of_part, true);
             }

@@ -111,7 +111,8 @@ unsafe fn plan_concerned(mut call: Call<'_>) -> *mut pg_sys::PlannedStmt {
             _ => false,
         };
         let combined = combination.map_or(std::ptr::null_mut(), |combination| plan_combined(call, combination));
-        let plan = if combined.is_null() { next(call, call.arguments().0) } else { combined };
+        let planned = if matches!(planning, Planning::Refused(_)) { call.bypassed() } else { call };
+        let plan = if combined.is_null() { next(planned, planned.arguments().0) } else { combined };
         match planning {
             Planning::Eligible(eligible) => edge(|| lookup::after_planning(plan, eligible)),
             Planning::Refused(reason) => edge(|| lookup::refuse(plan, reason)),

@@ -42,7 +42,7 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
         return Err(Reason::StableFunction);
     }
     // Nobody has checked whether the user may read what the bodies of functions read: that is done when they run.
-    if traits.calls_declared() {
+    if traits.calls_declared {
         return Err(Reason::UserDefinedFunction);
     }
     let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;

@@ -29,7 +29,7 @@ pub fn may_lack(ddl: u64) -> bool {
 /// one may be refused.
 pub fn may_depend_on_time(plan: Tree<'_, pg_sys::PlannedStmt>, traits: &QueryTraits, ddl: u64) -> bool {
     // Most plans have no partitions.
-    !plan.appendRelations.is_null() && opened_by(plan).prunes_at_start && (traits.may_call_users() || may_lack(ddl))
+    !plan.appendRelations.is_null() && opened_by(plan).prunes_at_start && (traits.asks_for_rights() || may_lack(ddl))
 }
 
 #[cold]

@@ -170,9 +170,8 @@ fn miss(
     let Cacheable { traits, form, planned, .. } = cacheable;
     let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
     let reads_foreign = foreign::check_settled(store, question.plan)?;
-    // What names in functions stand for rests on the version of the catalogs, which is in the key or the same until the last row is read.
-    let rests_on_names = traits.resolves_names() || traits.calls_declared();
-    let is_settled = !rests_on_names || rules::are_settled();
+    // What names in functions stand for rests on the version of the catalogs, which is in the key.
+    let is_settled = !traits.calls_declared || rules::are_settled();
     let refused = if is_settled && rules::is_plan_current(store, &planned, current) {
         admission::refusal(store, key, terms, question.only_asked)
     } else {
@@ -203,8 +202,8 @@ fn miss(
             dependencies,
             started: statement.started,
             // Another cut in the same gap might have left out other relations.
-            may_be_unread: !(!cuts.is_none() || traits.bodies.is_some() || traits.extras.has_relations()),
-            observes: traits.calls_declared(),
+            may_be_unread: !(!cuts.is_none() || traits.calls_declared || traits.extras.has_relations()),
+            observes: traits.calls_declared,
             known_good: backend::statement_start(),
             catalogs: current.catalogs,
             stale_bound,

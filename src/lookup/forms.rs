@@ -15,7 +15,7 @@ use crate::arrow::column::Column;
 use crate::pg::backend_local::Local;
 use crate::query::Versions;
 use crate::query::eligibility::QueryTraits;
-use crate::query::hashes::{FormHash, FormId, ResolutionHash};
+use crate::query::hashes::{FormHash, FormId};
 
 /// Forms remembered. A power of two.
 const PLACES: usize = 256;
@@ -32,8 +32,6 @@ pub enum Finding {
 struct KnownForm {
     form: FormHash,
     versions: Versions,
-    /// How names were resolved, if the finding rests on that.
-    resolution: Option<ResolutionHash>,
     finding: Finding,
     /// The columns of the last hit of a query of the form. Constants may decide on their types.
     columns: Option<Rc<[Column]>>,
@@ -45,16 +43,9 @@ fn place(form: FormId) -> usize {
     form.0 as usize % PLACES
 }
 
-/// What is known of a form under these versions of the definitions. `resolution` tells how names are resolved now; it is asked only if that
-/// matters, and may read catalogs.
-pub fn finding(
-    form: FormHash,
-    versions: Versions,
-    resolution: impl FnOnce() -> Option<ResolutionHash>,
-) -> Option<Finding> {
-    let known = FORMS.with_borrow(|forms| current(forms, form, versions).map(|form| (form.resolution, form.finding)));
-    let (resolved, finding) = known?;
-    (resolved.is_none() || resolved == resolution()).then_some(finding)
+/// What is known of a form under these versions of the definitions.
+pub fn finding(form: FormHash, versions: Versions) -> Option<Finding> {
+    FORMS.with_borrow(|forms| current(forms, form, versions).map(|form| form.finding))
 }
 
 fn current(forms: &[Option<KnownForm>], form: FormHash, versions: Versions) -> Option<&KnownForm> {
@@ -62,20 +53,20 @@ fn current(forms: &[Option<KnownForm>], form: FormHash, versions: Versions) -> O
     (known.form == form && known.versions == versions).then_some(known)
 }
 
-/// Remembers what was found out about a form under these versions, and with names resolved in this way, if that matters. Not while somebody
-/// is changing definitions: it may be what was true before.
-pub fn remember(form: FormHash, versions: Versions, resolution: Option<ResolutionHash>, finding: Finding) {
+/// Remembers what was found out about a form under these versions. Not while somebody is changing definitions: it may be
+/// what was true before.
+pub fn remember(form: FormHash, versions: Versions, finding: Finding) {
     if !rules::are_settled() {
         return;
     }
     FORMS.with_borrow_mut(|forms| {
-        if current(forms, form, versions).is_some_and(|known| known.resolution == resolution) {
+        if current(forms, form, versions).is_some() {
             return;
         }
         if forms.is_empty() {
             forms.resize_with(PLACES, || None);
         }
-        forms[place(form.id())] = Some(KnownForm { form, versions, resolution, finding, columns: None });
+        forms[place(form.id())] = Some(KnownForm { form, versions, finding, columns: None });
     });
 }
 

@@ -15,7 +15,6 @@ use pgrx::pg_sys;
 use super::call::Call;
 use super::outcome::note_hit;
 use super::rules::{self, Stored};
-use super::verdict::meaning;
 use super::{forms, portal, quick_statements};
 use crate::arrow::column::{Column, are_described};
 use crate::invalidation::own_writes::has_transaction_id;
@@ -80,7 +79,7 @@ pub fn make(
         return None;
     }
     // The key of declared functions has more in it. Which rights bodies of functions need is told by a plan.
-    if traits.calls_declared() || !traits.extras.is_none() || often_gives_way(call) {
+    if traits.calls_declared || !traits.extras.is_none() || often_gives_way(call) {
         return None;
     }
     let form = identified.form.id();
@@ -98,12 +97,12 @@ pub fn make(
 }
 
 /// Returns true if the answer to a one-shot query seems to be stored: then its plan is not run.
-pub fn is_answered(store: &SharedStore, call: &Call<'_>, traits: &QueryTraits) -> bool {
+pub fn is_answered(store: &SharedStore, call: &Call<'_>) -> bool {
     if often_gives_way(call) {
         return false;
     }
     let identified = identity::of(call.query().as_node(), store.seed()).and_then(Identity::into_identified);
-    let sought = identified.ok().and_then(|identified| Sought::of(store, call, meaning(identified, traits)));
+    let sought = identified.ok().and_then(|identified| Sought::of(store, call, identified));
     sought.is_some_and(|Sought { key, cuts, terms, .. }| answer(store, (key, &cuts), terms, |_, _| ()).is_some())
 }
 

@@ -8,12 +8,12 @@ use super::call::Call;
 use super::fingerprint::Fingerprint;
 use super::forms::{self, Finding};
 use super::placeholder;
-use super::verdict::{Eligible, check, meaning};
+use super::verdict::{Eligible, check};
 use super::{quick_statements, rules, timing, unclear_hints};
 use crate::pg::allocator;
 use crate::query::eligibility::reads_nothing;
 use crate::query::hashes::FormId;
-use crate::query::{identity, name_resolution};
+use crate::query::identity;
 use crate::{session, shmem};
 
 /// What there is to do about a query that is about to be planned. Plain data, so that an error may jump over it.
@@ -49,8 +49,8 @@ pub fn may_be_kept(call: &Call<'_>) -> bool {
 /// under catalogs at least as new as the version says. What was found out about a query of the same form holds if the
 /// versions have not moved since.
 ///
-/// Bodies of functions in FROM, and times, are put into the query of the call (`Call::put_bodies`, `put_times`): that
-/// query is to be planned.
+/// Bodies of functions, and times, are put into the query of the call (`Call::put_bodies`, `put_times`): that query is
+/// to be planned.
 pub fn before_planning(call: &mut Call<'_>) -> Planning {
     consider(call).unwrap_or_else(Planning::Refused)
 }
@@ -83,14 +83,14 @@ fn consider(call: &mut Call<'_>) -> Result<Planning, Reason> {
     // From here on it costs something: a session whose statements are all too quick never attaches to the store.
     let Some(store) = shmem::store() else { return Ok(Planning::Ignored) };
     let versions = rules::definitions(&store);
-    if identity.calls_sets && call.put_bodies()? {
+    if identity.calls_users && call.put_bodies()? {
         identity = identity::of(call.query().as_node(), seed)?;
     }
     if identity.hands_times_on && call.put_times() {
         identity = identity::of(call.query().as_node(), seed)?;
     }
     let form = identity.form;
-    let traits = match forms::finding(form, versions, || name_resolution::hash(seed).ok()) {
+    let traits = match forms::finding(form, versions) {
         Some(Finding::Refused(reason)) => return Err(reason),
         Some(Finding::Eligible(traits)) => Some(traits),
         None => None,
@@ -99,8 +99,7 @@ fn consider(call: &mut Call<'_>) -> Result<Planning, Reason> {
     if is_one_shot
         && let Some(traits) = &traits
         && let Some(columns) = forms::columns(form.id(), versions)
-        && let Some(placeholder) =
-            placeholder::make(&store, call, meaning(identified, traits), traits, versions, &columns)
+        && let Some(placeholder) = placeholder::make(&store, call, identified, traits, versions, &columns)
     {
         return Ok(Planning::Ready(placeholder));
     }

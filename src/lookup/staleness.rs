@@ -47,7 +47,7 @@ pub fn bound_of(store: &SharedStore, question: &Question<'_>, statement: &Statem
     let is_exact = is_cursor
         || is_guarded
         || !statement.cuts.is_none()
-        || traits.calls_declared()
+        || traits.calls_declared
         || traits.trusts
         || rests_on_promises();
     (!is_exact).then_some(bound)

@@ -150,7 +150,7 @@ fn settings_read(traits: &QueryTraits) -> Vec<CString> {
 /// Returns true if planning the query now, under these settings, would compute and inline the same functions in
 /// advance. The planner asks for the right to execute these.
 fn is_made_as_now(traits: &QueryTraits, planned: &Planned, settings: SettingsHash, current: Versions) -> bool {
-    let asks_for_rights = || traits.may_call_users() || execute_rights::may_lack(current.ddl);
+    let asks_for_rights = || traits.asks_for_rights() || execute_rights::may_lack(current.ddl);
     planned
         .under
         .is_none_or(|then| then.settings == settings && (then.role == backend::user_id() || !asks_for_rights()))
@@ -163,7 +163,7 @@ fn is_made_as_now(traits: &QueryTraits, planned: &Planned, settings: SettingsHas
 fn check_session(traits: &QueryTraits, relations: &[u32]) -> Result<(), Reason> {
     rules::check_own_writes(relations)?;
     // Nobody knows yet what functions that are declared pure are going to read.
-    if traits.calls_declared() && has_transaction_id() { Err(Reason::OwnWrites) } else { Ok(()) }
+    if traits.calls_declared && has_transaction_id() { Err(Reason::OwnWrites) } else { Ok(()) }
 }
 
 /// Checks a plan that was made under other settings, or as another role, than the present ones. It is refused if it
@@ -173,7 +173,7 @@ fn check_session(traits: &QueryTraits, relations: &[u32]) -> Result<(), Reason> 
 /// # Errors
 /// `OldPlan`.
 fn check_role(traits: &QueryTraits, made_as_now: bool) -> Result<(), Reason> {
-    if made_as_now || !traits.calls_declared() { Ok(()) } else { Err(Reason::OldPlan) }
+    if made_as_now || !traits.calls_declared { Ok(()) } else { Err(Reason::OldPlan) }
 }
 
 /// The hash of a query's tree; together with all that decides on what functions that are declared pure read: the names
@@ -182,7 +182,7 @@ fn check_role(traits: &QueryTraits, made_as_now: bool) -> Result<(), Reason> {
 /// # Errors
 /// `OutOfMemory`.
 fn tree_of(store: &SharedStore, tree: TreeHash, traits: &QueryTraits, current: Versions) -> Result<TreeHash, Reason> {
-    if !traits.calls_declared() {
+    if !traits.calls_declared {
         return Ok(tree);
     }
     let resolution = name_resolution::hash(store.seed())?;
@@ -201,7 +201,7 @@ fn check_age(
     current: Versions,
 ) -> Result<(), Reason> {
     let planned = planned.versions;
-    let has_moved = if traits.resolves_names() { current != planned } else { current.ddl != planned.ddl };
+    let has_moved = if traits.calls_declared { current != planned } else { current.ddl != planned.ddl };
     // As another role, planning might raise an error where the kept plan has the result of a call.
     if made_as_now && (has_moved || planned.catalogs == UNKNOWN_CATALOGS) {
         plan_marker::ask_for_new_plan(question.plan);

@@ -9,14 +9,12 @@ use super::forms::{self, Finding};
 use super::portal;
 use super::rules::{self, UNKNOWN_CATALOGS};
 use crate::pg::tree::Tree;
-use crate::query::eligibility::{Checked, QueryTraits};
-use crate::query::hashes::{FormHash, FormId, ResolutionHash};
+use crate::query::eligibility::QueryTraits;
+use crate::query::hashes::{FormHash, FormId};
 use crate::query::identity::Identified;
 use crate::query::opened_relations::opened_by;
 use crate::query::relations::{self, Relations};
-use crate::query::{
-    Cacheable, Planned, Verdict, Versions, checking, environment, name_resolution, plan_marker, planner_input,
-};
+use crate::query::{Cacheable, Planned, Verdict, Versions, checking, environment, plan_marker, planner_input};
 use crate::session;
 use crate::shmem::SharedStore;
 
@@ -24,10 +22,8 @@ use crate::shmem::SharedStore;
 #[derive(Clone, Copy)]
 pub struct Eligible {
     traits: QueryTraits,
-    /// What it asks, with the bodies of the functions in it.
+    /// What it asks.
     identified: Identified,
-    /// How names in bodies of functions were resolved, if the traits rest on that.
-    resolution: Option<ResolutionHash>,
     /// The traits of its form were known before.
     known: bool,
     planned: Planned,
@@ -70,11 +66,12 @@ pub fn check(
     unsafe { kept!(pg_sys::AcceptInvalidationMessages()) };
     let Identified { form, .. } = identified;
     let known = traits.is_some();
-    let (traits, resolution) = match traits {
-        Some(traits) => (traits, None),
-        None => find_out(call, store, form, versions)?,
+    let traits = match traits {
+        Some(traits) => traits,
+        None => find_out(call, form, versions)?,
     };
-    if traits.calls_declared() {
+    let traits = QueryTraits { has_bodies: call.has_bodies(), ..traits };
+    if traits.calls_declared {
         session::note_observed();
     }
     if identified.clock.count() != traits.clocks {
@@ -83,8 +80,7 @@ pub fn check(
     }
     Ok(Eligible {
         traits,
-        identified: meaning(identified, &traits),
-        resolution,
+        identified,
         known,
         sees_catalogs: rules::sees_catalogs(store, versions),
         planned: Planned {
@@ -96,31 +92,17 @@ pub fn check(
     })
 }
 
-/// What the query asks, with the bodies of the functions that it calls.
-pub fn meaning(identified: Identified, traits: &QueryTraits) -> Identified {
-    let Some(bodies) = traits.bodies else { return identified };
-    Identified { tree: identified.tree.with_bodies(bodies.hash), ..identified }
-}
-
-/// Checks a query whose form is not known. Returns how names were resolved, too, if its traits rest on that. A refusal is remembered.
+/// Checks a query whose form is not known. A refusal is remembered.
 ///
 /// # Errors
 /// The reason to refuse the query.
-fn find_out(
-    call: &Call<'_>,
-    store: &SharedStore,
-    form: FormHash,
-    versions: Versions,
-) -> Result<(QueryTraits, Option<ResolutionHash>), Reason> {
-    let Checked { traits, resolves_names, .. } = checking::check(call.query(), store.seed());
-    let resolution = if resolves_names { Some(name_resolution::hash(store.seed())?) } else { None };
-    let traits = traits.inspect_err(|reason| {
+fn find_out(call: &Call<'_>, form: FormHash, versions: Versions) -> Result<QueryTraits, Reason> {
+    checking::check(call.query()).traits.inspect_err(|reason| {
         // What a transaction sees that has changed definitions itself may be rolled back.
         if rules::check_own_writes(&[]).is_ok() {
-            forms::remember(form, versions, resolution, Finding::Refused(*reason));
+            forms::remember(form, versions, Finding::Refused(*reason));
         }
-    })?;
-    Ok((traits, resolution))
+    })
 }
 
 /// Attaches a refusal to a finished plan.
@@ -168,7 +150,7 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdi
     let checked = relations.and_then(|relations| {
         let opened = opened_by(plan);
         planner_input::check(plan, &opened).map_err(|refusal| refusal.reason)?;
-        if traits.calls_declared() && (opened.prunes_at_start || opened.is_parallel) {
+        if traits.calls_declared && (opened.prunes_at_start || opened.is_parallel) {
             // Functions that run before the first row, or in another process, are not seen.
             return Err(Reason::TooComplex);
         }
@@ -188,11 +170,11 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdi
     }
 }
 
-/// Remembers what holds for all queries of a form. Which relations their plans read is none of it: constants decide on that. Extras are
-/// kept in memory that ends with the plan, so forms that have some are checked each time.
+/// Remembers what holds for all queries of a form. Which relations their plans read is none of it: constants decide on
+/// that. Extras are kept in memory that ends with the plan, so forms that have some are checked each time.
 fn remember(form: FormHash, eligible: &Eligible) {
-    let Eligible { traits, planned, resolution, .. } = *eligible;
+    let Eligible { traits, planned, .. } = *eligible;
     if traits.extras.is_none() {
-        forms::remember(form, planned.versions, resolution, Finding::Eligible(traits));
+        forms::remember(form, planned.versions, Finding::Eligible(traits));
     }
 }

@@ -26,6 +26,7 @@ pub mod folding;
 pub mod function_call;
 pub mod index_list;
 pub mod inheritance;
+pub mod inlined_call;
 pub mod inlining;
 pub mod jsonb;
 pub mod lists;

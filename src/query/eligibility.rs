@@ -6,14 +6,11 @@ mod checker;
 mod coercions;
 mod declared_functions;
 mod join_columns;
-mod met_bodies;
 mod named_functions;
 mod node_kinds;
 mod readings;
-mod record_columns;
 mod session_values;
 mod set_operations;
-mod sql_functions;
 mod walk;
 
 use arrow_cache_core::Reason;
@@ -26,7 +23,6 @@ use crate::pg::tree::Tree;
 pub use checker::Blamed;
 use checker::{ClockPlace, EligibilityChecker};
 pub use declared_functions::{PURE, may_be_declared};
-pub use met_bodies::SqlBodies;
 
 /// What an eligible query asks that its answer depends on.
 #[derive(Clone, Copy, Debug)]
@@ -42,26 +38,18 @@ pub struct QueryTraits {
     pub repeatable: bool,
     /// How many clock expressions it has (`clock`).
     pub clocks: usize,
-    /// It calls functions of users, which are written in SQL.
-    pub bodies: Option<SqlBodies>,
+    /// It calls functions that are declared pure: what they read is seen when they run.
+    pub calls_declared: bool,
+    /// Bodies of functions stand in it: the planner asks for the right to execute these (`lookup::Call`).
+    pub has_bodies: bool,
     /// Some extensions were trusted when it was checked.
     pub trusts: bool,
 }
 
 impl QueryTraits {
-    /// Does it call functions that are declared pure, whose queries are seen when they run?
-    pub fn calls_declared(&self) -> bool {
-        self.bodies.is_some_and(|bodies| bodies.are_declared)
-    }
-
-    /// Returns true if its plans may call functions that are not the server's own.
-    pub fn may_call_users(&self) -> bool {
-        self.bodies.is_some() || self.trusts
-    }
-
-    /// Does what it means rest on how names in bodies of functions are resolved?
-    pub fn resolves_names(&self) -> bool {
-        self.bodies.is_some_and(|bodies| bodies.by_name)
+    /// Returns true if planning it may ask for the right to execute functions that are not the server's own.
+    pub fn asks_for_rights(&self) -> bool {
+        self.calls_declared || self.has_bodies || self.trusts
     }
 }
 
@@ -80,24 +68,21 @@ pub struct Checked {
     pub traits: Result<QueryTraits, Reason>,
     /// On a refusal, what is to blame, if it is a function or a relation.
     pub offender: Option<Offender>,
-    /// The finding rests on how names in bodies of functions are resolved.
-    pub resolves_names: bool,
 }
 
-/// Checks a rewritten query before the planner takes it apart. `seed` is the secret of the store.
-pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
+/// Checks a rewritten query before the planner takes it apart.
+pub fn check_query(query: Tree<'_, pg_sys::Query>) -> Checked {
     if reads_nothing(query) {
-        return Checked { traits: Err(Reason::NoRelation), offender: None, resolves_names: false };
+        return Checked { traits: Err(Reason::NoRelation), offender: None };
     }
     let here = 0u8;
-    let mut checker = EligibilityChecker::new(WalkDepth::from(&here), Some(seed));
-    let _ = checker.check_all(query.as_node()) || checker.check_record_columns(query);
+    let mut checker = EligibilityChecker::new(WalkDepth::from(&here));
+    checker.check_all(query.as_node());
     let offender = checker.offender.filter(|_| checker.reason != Some(Reason::MovingClock)).map(Offender::Function);
     let traits = checker.conclude().and_then(|()| {
         if !checker.reads_something {
             return Err(Reason::NoRelation);
         }
-        let bodies = checker.bodies.meaning();
         let trusts = trusted_extensions::fingerprint() != 0;
         Ok(QueryTraits {
             reads_session: checker.reads_session(),
@@ -105,11 +90,12 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
             extras: Extras::keep(&checker.types.row_types, &checker.settings),
             repeatable: false,
             clocks: checker.clocks,
-            bodies,
+            calls_declared: checker.calls_declared,
+            has_bodies: false,
             trusts,
         })
     });
-    Checked { traits, offender, resolves_names: checker.bodies.resolves_names() }
+    Checked { traits, offender }
 }
 
 /// Checks an expression, or a list of expressions, that is part of no query: a constraint, say. Returns whether its value depends on
@@ -119,7 +105,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
 /// The first reason found not to cache what rests on it.
 pub fn check_expression(expression: Option<Tree<'_, pg_sys::Node>>) -> Result<bool, Reason> {
     let here = 0u8;
-    let mut checker = EligibilityChecker::new(WalkDepth::from(&here), None);
+    let mut checker = EligibilityChecker::new(WalkDepth::from(&here));
     checker.clock = ClockPlace::Elsewhere;
     if let Some(expression) = expression {
         checker.check_all(expression);

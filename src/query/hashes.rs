@@ -23,15 +23,6 @@ pub struct FormId(pub u64);
 pub struct TreeHash(pub Hash128);
 
 impl TreeHash {
-    /// The tree together with what the bodies of functions mean that it calls.
-    #[must_use]
-    pub fn with_bodies(self, bodies: Hash128) -> Self {
-        let mut both = HashBuffer::new();
-        both.hash(self.0);
-        both.hash(bodies);
-        Self(both.finish())
-    }
-
     /// The tree under one version of all definitions, and one way of resolving names.
     #[must_use]
     pub fn under_definitions(self, catalogs: u64, resolution: ResolutionHash) -> Self {
@@ -43,7 +34,7 @@ impl TreeHash {
     }
 }
 
-/// How names in bodies of functions are resolved (`name_resolution`).
+/// How names in functions that are declared pure are resolved (`name_resolution`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResolutionHash(pub Hash128);
 

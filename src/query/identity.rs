@@ -47,8 +47,8 @@ pub struct Identity {
     pub form: FormHash,
     /// All, values of constants included.
     pub tree: TreeHash,
-    /// Some part of FROM calls a function of a user that returns a set.
-    pub calls_sets: bool,
+    /// It calls functions that are not the server's own.
+    pub calls_users: bool,
     /// A query without FROM hands times on to the one around it (`handed_times`).
     pub hands_times_on: bool,
     /// Its clock expressions.
@@ -90,7 +90,7 @@ pub fn of(node: Tree<'_, pg_sys::Node>, seed: u64) -> Result<Identity, Reason> {
         mut constants,
         reads_constants,
         too_complex,
-        calls_sets,
+        calls_users,
         hands_times_on,
         clock,
         ..
@@ -109,7 +109,7 @@ pub fn of(node: Tree<'_, pg_sys::Node>, seed: u64) -> Result<Identity, Reason> {
     if too_complex {
         return Err(Reason::TooComplex);
     }
-    if is_complete { Ok(Identity { form, tree, calls_sets, hands_times_on, clock }) } else { Err(Reason::OutOfMemory) }
+    if is_complete { Ok(Identity { form, tree, calls_users, hands_times_on, clock }) } else { Err(Reason::OutOfMemory) }
 }
 
 impl Identity {

@@ -8,7 +8,7 @@
 //! | Which texts are constants wherever they pass through? | `constant_texts` (`enclosing`: the queries around a node) |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (virtual columns, indexes) |
 //! | Is it the same question? | `key`: `identity` (form and tree), `environment` (settings, role), `parameters` |
-//! | … with functions of users in SQL? | `eligibility` (bodies), `name_resolution` |
+//! | … with functions that are declared pure? | `name_resolution` |
 //! | What may its plan open? | `opened_relations` |
 //! | What else does the answer rest on? | `extras` |
 //! | … and what is told of it, beside that? | `checking`; what SQL leaves open: `repeatability`, `bytewise` (equal values) |

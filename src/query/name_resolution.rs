@@ -1,5 +1,5 @@
 //! How this session resolves names at this moment, as far as the versions of the definitions do not tell: by which schemas, as which role,
-//! and by which settings literals are read. What was found out about bodies of functions that are kept as text holds for that alone.
+//! and by which settings literals are read. Part of the key of what calls functions that are declared pure.
 
 use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys;

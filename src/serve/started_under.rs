@@ -27,7 +27,7 @@ pub struct StartedUnder {
     settings: Vec<CString>,
     /// How often the session had changed a definition by then.
     definition_changes: u64,
-    /// The version of all definitions, if names in bodies of functions are resolved while it runs.
+    /// The version of all definitions, if names in functions are resolved while it runs.
     catalogs: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ impl StartedUnder {
     /// That of a statement with these traits, which reads these settings by name. `catalogs` is the version of all
     /// definitions.
     pub fn with(environment: EnvironmentHash, settings: Vec<CString>, traits: &QueryTraits, catalogs: u64) -> Self {
-        Self { settings, catalogs: traits.resolves_names().then_some(catalogs), ..Self::in_environment(environment) }
+        Self { settings, catalogs: traits.calls_declared.then_some(catalogs), ..Self::in_environment(environment) }
     }
 
     /// Checks that everything is as it was.

@@ -16,17 +16,23 @@ pub fn may_use_schema(role: pg_sys::Oid, schema: pg_sys::Oid) -> bool {
     result == pg_sys::AclResult::ACLCHECK_OK
 }
 
+/// Stands for all roles (utils/acl.h, ACL_ID_PUBLIC).
+const PUBLIC: pg_sys::Oid = pg_sys::InvalidOid;
+
 /// May every role execute the function? Raises if there is no such function.
 pub fn public_may_execute(function: pg_sys::Oid) -> bool {
-    /// Stands for all roles (utils/acl.h, ACL_ID_PUBLIC).
-    const PUBLIC: pg_sys::Oid = pg_sys::InvalidOid;
+    may_execute(PUBLIC, function)
+}
+
+/// May the role execute the function? Raises if there is no such function.
+pub fn may_execute(role: pg_sys::Oid, function: pg_sys::Oid) -> bool {
     const EXECUTE: pg_sys::AclMode = pg_sys::ACL_EXECUTE as pg_sys::AclMode;
     #[cfg(feature = "pg15")]
     // SAFETY: a catalog search by OID.
-    let result = unsafe { kept!(pg_sys::pg_proc_aclcheck(function, PUBLIC, EXECUTE)) };
+    let result = unsafe { kept!(pg_sys::pg_proc_aclcheck(function, role, EXECUTE)) };
     #[cfg(not(feature = "pg15"))]
     // SAFETY: a catalog search by OID.
-    let result = unsafe { kept!(pg_sys::object_aclcheck(pg_sys::ProcedureRelationId, function, PUBLIC, EXECUTE)) };
+    let result = unsafe { kept!(pg_sys::object_aclcheck(pg_sys::ProcedureRelationId, function, role, EXECUTE)) };
     result == pg_sys::AclResult::ACLCHECK_OK
 }
 

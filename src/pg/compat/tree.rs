@@ -58,9 +58,6 @@ pub mod walkers {
             context: *mut c_void,
             flags: i32,
         ) -> *mut pg_sys::Query;
-        /// nodes/nodeFuncs.h; raises on a tree that nests too deeply.
-        #[cfg_attr(not(feature = "pg15"), link_name = "raw_expression_tree_walker_impl")]
-        pub fn raw_expression_tree_walker(node: *mut pg_sys::Node, visit: Option<Visit>, context: *mut c_void) -> bool;
     }
 }
 

@@ -6,7 +6,6 @@ use std::ffi::CString;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::met_bodies::MetBodies;
 use crate::pg::backend::WalkDepth;
 use crate::pg::tree::Tree;
 use crate::query::types::TypeFacts;
@@ -43,10 +42,10 @@ pub(super) struct EligibilityChecker {
     pub(super) calls_output: bool,
     /// A function was met whose result depends on settings.
     pub(super) reads_settings: bool,
-    /// Functions whose definitions have been checked, and whether that was inside a function that is IMMUTABLE.
-    pub(super) defined: HashSet<(pg_sys::Oid, bool)>,
-    /// The bodies of users' functions that were met.
-    pub(super) bodies: MetBodies,
+    /// Functions whose definitions have been checked.
+    pub(super) defined: HashSet<pg_sys::Oid>,
+    /// A function was met that is declared pure.
+    pub(super) calls_declared: bool,
     /// A collation was met that can be dropped: no lock protects it until the server uses it.
     pub(super) collates_by_name: bool,
     /// The types met.
@@ -71,16 +70,15 @@ pub(super) struct EligibilityChecker {
 }
 
 impl EligibilityChecker {
-    /// A check that has not begun. `seed` is the secret by which bodies of users' functions are hashed; `None`
-    /// where none are accepted.
-    pub(super) fn new(depth: WalkDepth, seed: Option<u64>) -> Self {
+    /// A check that has not begun.
+    pub(super) fn new(depth: WalkDepth) -> Self {
         Self {
             reason: None,
             offender: None,
             calls_output: false,
             reads_settings: false,
             defined: HashSet::new(),
-            bodies: MetBodies::new(seed),
+            calls_declared: false,
             collates_by_name: false,
             types: TypeFacts::NONE,
             settings: Vec::new(),
@@ -136,7 +134,7 @@ impl EligibilityChecker {
             || self.types.enums
             || self.types.text_search
             || !self.types.row_types.is_empty()
-            || self.bodies.meaning().is_some()
+            || self.calls_declared
     }
 
     /// What only shows when all was seen.

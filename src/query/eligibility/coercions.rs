@@ -47,7 +47,6 @@ impl EligibilityChecker {
     fn reads_constant_texts(&self, coercion: Tree<'_, pg_sys::CoerceViaIO>, texts: Tree<'_, pg_sys::Expr>) -> bool {
         let queries = Enclosing::of(|levels| self.query_above(levels));
         self.clock == ClockPlace::Outside
-            && !self.bodies.immutable
             && is_timestamp(coercion.resulttype)
             && reader_of(coercion.resulttype).to_u32() < FIRST_UNPINNED_OID
             && tell_no_time(texts.as_node(), &queries)

@@ -6,10 +6,11 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
-use super::sql_functions;
+use super::declared_functions::is_declared;
+use crate::pg::catalog_row::CatalogRow;
 use crate::pg::error_passing::edge;
 use crate::pg::lists::oids;
-use crate::pg::object_ids::FIRST_UNPINNED_OID;
+use crate::pg::object_ids::{FIRST_UNPINNED_OID, SQL_LANGUAGE};
 use crate::pg::tree::{Tree, child};
 use crate::query::clock::asks_for_time;
 use crate::query::function_table::has;
@@ -17,6 +18,10 @@ use crate::query::function_table::properties::{FROM_TODAY, LISTING_COLUMNS, SEAR
 use crate::query::trusted_extensions::{is_family_of_user, is_of_user, is_trusted_function, is_trusted_operator};
 use crate::query::volatility::definition::{self, Definition};
 use crate::query::volatility::{self, FunctionVerdict};
+
+/// Why a call of a user's function is refused, as the rest of the sentence "It calls …,".
+const NOT_SQL: &str = "which is not written in SQL, nor declared pure";
+const NOT_INLINED: &str = "whose body cannot stand in the place of the call, as PostgreSQL inlines functions";
 
 /// Called by the server for each function that a node calls, operators' and casts' included.
 unsafe extern "C-unwind" fn visit_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
@@ -72,13 +77,26 @@ impl EligibilityChecker {
             return (!is_trusted_function(call.funcid) && self.check_call_of_user(call))
                 || self.check_missing_arguments(call.funcid, child!(call.args));
         }
-        if !self.bodies.immutable && self.reads_named_state(call) {
+        if self.reads_named_state(call) {
             return self.reason.is_some() || self.check_body_of(call.funcid);
         }
         if has(call.funcid, LISTING_COLUMNS) {
             return self.check_call_with_columns(call);
         }
         self.check_function(call.funcid) || self.check_missing_arguments(call.funcid, child!(call.args))
+    }
+
+    /// Checks a call of a function that is not built in. Those in SQL are there only if no body stands in for them.
+    fn check_call_of_user(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
+        let Some(row) = CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, call.funcid) else {
+            return self.blame(call.funcid, Reason::UserDefinedFunction);
+        };
+        if is_declared(call.funcid, &row) {
+            return self.check_declared(call, &row);
+        }
+        let is_in_sql = row.function().is_some_and(|form| form.prolang.to_u32() == SQL_LANGUAGE);
+        let because = if is_in_sql { NOT_INLINED } else { NOT_SQL };
+        self.blame_because(call.funcid, Reason::UserDefinedFunction, because)
     }
 
     /// Checks what the planner adds to a call that leaves arguments out.
@@ -100,14 +118,7 @@ impl EligibilityChecker {
 
     /// Checks a function, and what it consists of.
     pub(super) fn check_function(&mut self, function: pg_sys::Oid) -> bool {
-        let verdict = volatility::check(function);
-        if self.may_be_forbidden(function) {
-            return self.blame_because(function, Reason::UserDefinedFunction, sql_functions::FORBIDDEN);
-        }
-        if self.is_kept() && !matches!(verdict, FunctionVerdict::Sound | FunctionVerdict::Unsound(_)) {
-            return self.blame_because(function, Reason::StableFunction, sql_functions::KEPT_VALUE);
-        }
-        match verdict {
+        match volatility::check(function) {
             FunctionVerdict::Sound => {}
             FunctionVerdict::ReadsSettings => self.reads_settings = true,
             FunctionVerdict::CallsOutputFunctions => {
@@ -116,9 +127,6 @@ impl EligibilityChecker {
             }
             FunctionVerdict::Unsound(reason) => return self.blame(function, reason),
         }
-        if self.bodies.immutable && !volatility::is_immutable(function) {
-            return self.blame(function, Reason::StableFunction);
-        }
         if function.to_u32() >= FIRST_UNPINNED_OID && !is_aggregate(function) {
             // One that counts like a built-in one, and is no more than its code.
             return false;
@@ -126,8 +134,7 @@ impl EligibilityChecker {
         if has(function, SEARCHING) && self.reads_search_configuration() {
             return true;
         }
-        self.defined.insert((function, self.bodies.immutable))
-            && self.check_definition(function, definition::of(function))
+        self.defined.insert(function) && self.check_definition(function, definition::of(function))
     }
 
     /// Checks what a function consists of, as if the query had it in its place.

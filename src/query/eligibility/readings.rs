@@ -7,7 +7,6 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
-use super::sql_functions::FORBIDDEN;
 use crate::pg::tree::{Tree, child, child_oids};
 use crate::query::clock::has_dates;
 use crate::query::function_table::has;
@@ -53,15 +52,9 @@ impl EligibilityChecker {
         }
     }
 
-    /// Must what is checked call no function that reads settings? So it is in the body of an IMMUTABLE function, and where PostgreSQL 18 keeps the
-    /// plan of a body.
-    fn may_not_read(&self) -> bool {
-        self.bodies.immutable || self.is_kept()
-    }
-
     /// Checks the function that reads an array, which has to be the server's.
     fn check_reader_of_array(&mut self, reads: pg_sys::Oid) -> bool {
-        if reads.to_u32() != ARRAY_IN || self.may_not_read() {
+        if reads.to_u32() != ARRAY_IN {
             return self.blame(reads, Reason::StableFunction);
         }
         self.calls_output = true;
@@ -75,19 +68,13 @@ impl EligibilityChecker {
         if !volatility::is_stable(function) {
             return self.blame(function, Reason::StableFunction);
         }
-        if self.may_be_forbidden(function) {
-            return self.blame_because(function, Reason::UserDefinedFunction, FORBIDDEN);
-        }
-        self.defined.insert((function, false)) && self.check_definition(function, definition::of(function))
+        self.defined.insert(function) && self.check_definition(function, definition::of(function))
     }
 
     /// Checks a function in FROM that makes rows out of JSON, whose columns the query lists.
     pub(super) fn check_listed_columns(&mut self, function: Tree<'_, pg_sys::RangeTblFunction>) -> bool {
         let call = child!(function.funcexpr).and_then(Tree::as_a::<pg_sys::FuncExpr>);
         let Some(call) = call.filter(|call| has(call.funcid, LISTING_COLUMNS)) else { return false };
-        if self.may_not_read() {
-            return self.blame(call.funcid, Reason::StableFunction);
-        }
         self.calls_output = true;
         self.reads_settings = true;
         self.lists_columns = call.as_ptr();

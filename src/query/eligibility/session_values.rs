@@ -42,9 +42,6 @@ impl EligibilityChecker {
     pub(super) fn check_session_value(&mut self, value: &pg_sys::SQLValueFunction) -> bool {
         self.note_type(value.type_);
         self.reads_settings = true;
-        if self.bodies.immutable {
-            return self.refuse(Reason::SessionFunction);
-        }
         match value.op {
             pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_ROLE
             | pg_sys::SQLValueFunctionOp::SVFOP_CURRENT_USER

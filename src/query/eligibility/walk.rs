@@ -135,11 +135,7 @@ impl EligibilityChecker {
             return self.refuse(reason);
         }
         match_node! { node;
-            Const(constant) => {
-                if self.check_constant(&constant) {
-                    return true;
-                }
-            },
+            Const(constant) => self.note_type(constant.consttype),
             Param(param) => self.note_type(param.paramtype),
             RelabelType(relabel) => self.note_type(relabel.resulttype),
             // Rows without a name are compared column by column.

@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use crate::pg::backend::WalkDepth;
 use crate::pg::compat::tree;
 use crate::pg::compat::tree::walkers;
-use crate::pg::inlining::may_be_inlined;
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, child_integers, child_oids, child_text, children};
 use crate::query::clock::ClockExpressions;
 use crate::query::parameters;
@@ -52,8 +52,8 @@ pub(super) struct TreeHasher {
     pub(super) reads_constants: bool,
     /// The tree nests too deeply, or has a node of a kind that is not known here.
     pub(super) too_complex: bool,
-    /// FROM has a function of a user that returns a set.
-    pub(super) calls_sets: bool,
+    /// It calls functions that are not the server's own.
+    pub(super) calls_users: bool,
     /// A query without FROM hands times on to the one around it.
     pub(super) hands_times_on: bool,
     /// Clock expressions found so far.
@@ -75,7 +75,7 @@ impl TreeHasher {
             constants,
             reads_constants: false,
             too_complex: false,
-            calls_sets: false,
+            calls_users: false,
             hands_times_on: false,
             clock: ClockExpressions::NONE,
             level: std::ptr::null(),
@@ -183,6 +183,7 @@ impl TreeHasher {
     #[inline]
     pub(super) fn call(&mut self, call: Tree<'_, pg_sys::FuncExpr>) {
         self.reads_constants |= CURRENT_SETTING.contains(&call.funcid.to_u32());
+        self.calls_users |= call.funcid.to_u32() >= FIRST_UNPINNED_OID;
         self.oids([call.funcid, call.funcresulttype, call.funccollid, call.inputcollid]);
         self.form.u32(u32::from(call.funcretset) | u32::from(call.funcvariadic) << 1);
         // The modifier of a length coercion is one of its arguments, a constant.
@@ -231,7 +232,6 @@ impl TreeHasher {
             entry.ctelevelsup,
             bits(&flags),
         ]);
-        self.calls_sets |= may_be_inlined(&entry);
         self.text(child_text!(entry.ctename));
         // Relations are protected by their locks, so of the names of their columns those count that the query gives
         // them.

@@ -67,9 +67,3 @@ pub fn is_stable(oid: pg_sys::Oid) -> bool {
     // SAFETY: reads a catalog; the function is named by the query, so it exists.
     (unsafe { kept!(pg_sys::func_volatile(oid)) }) as u8 == pg_sys::PROVOLATILE_STABLE
 }
-
-/// Is the function marked IMMUTABLE?
-pub fn is_immutable(oid: pg_sys::Oid) -> bool {
-    // SAFETY: reads a catalog about a function that a tree names.
-    unsafe { kept!(pg_sys::func_volatile(oid)) as u8 == pg_sys::PROVOLATILE_IMMUTABLE }
-}

@@ -16,7 +16,8 @@ SCALARS = ["$1", "$1 + {n}", "$1 * {n} - $1", "coalesce($1, {n})", "CASE WHEN $1
            "abs($1) % 7", "length($1::text)", "coalesce(nullif(current_setting('app.x', true), '')::int, $1)", "greatest($1, {n}, f{m}($1))",
            "round($1 / 3.0)::int", "length(to_char(date '2020-03-04' + $1, 'FMMonth'))", "('03/04/2020'::date - '01/01/2020'::date) + $1",
            "length(current_user::text) + $1", "(SELECT $1)", "(SELECT min(a) FROM t)", "array_length(ARRAY[$1, {n}], 1)", "$1::colour_number",
-           "g{m}($1)", "g{m}(f{m}($1))", "round($1::numeric, {n} % 3)"]
+           "g{m}($1)", "g{m}(f{m}($1))", "round($1::numeric, {n} % 3)", "$1::numeric(6, 1)", "CASE $1 WHEN {n} THEN f{m}($1) ELSE g{m}($1) END",
+           "f{m}(CASE $1 WHEN {n} THEN 1 ELSE $1 END)", "$1 + $1 + f{m}(g{m}($1))"]
 SETS = ["a + $1 FROM t WHERE a > {n}", "generate_series(1, $1 % 4)", "f{m}(a) FROM t WHERE a <= $1", "x FROM h{m}($1) x WHERE x > {n}", "$1",
         "x + y FROM h{m}($1) x, t z (y)", "h{m}($1 - 1)", "a FROM t UNION SELECT $1", "max(a) FROM t", "a FROM t ORDER BY a LIMIT {n}"]
 LANGUAGES = ["STABLE", "IMMUTABLE", "STABLE STRICT", "IMMUTABLE STRICT", "STABLE", "VOLATILE", "STABLE SECURITY DEFINER"]
@@ -103,9 +104,11 @@ def test_random_sql_functions(session, other, connect):
                         lambda: attempt(session, "DROP DOMAIN IF EXISTS pg_temp.colour_number"),
                         ))()
             name = f"{rng.choice('fg')}{rng.randint(0, 3)}"
-            call = rng.choice((f"{name}(a)", f"{schemas[0]}.{name}(a)", f"{name}(3)", f"CASE WHEN a > 100 THEN {name}(a) ELSE 0 END"))
+            call = rng.choice((f"{name}(a)", f"{schemas[0]}.{name}(a)", f"{name}(3)", f"CASE WHEN a > 100 THEN {name}(a) ELSE 0 END",
+                               f"CASE a WHEN {name}(a) THEN 1 ELSE {name}(a + 1) END", f"{name}(nullif(a, 2))", f"{name}(f1(a))"))
             rows = f"h{rng.randint(0, 3)}({rng.choice(('a', '3'))}) x"
             query = rng.choice((f"SELECT {call} FROM {schema}.t", f"SELECT a FROM {schema}.t WHERE {call} > 2",
+                                f"SELECT {call}, count(*) FROM {schema}.t GROUP BY {call} ORDER BY 1",
                                 f"SELECT a, x FROM {schema}.t, {rows} ORDER BY a, x", f"SELECT a FROM {schema}.t WHERE a IN (SELECT * FROM {rows})"))
             prepare = rng.random() < 0.5
             if prepare:

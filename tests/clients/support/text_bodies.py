@@ -1,4 +1,4 @@
-"""PostgreSQL 18 keeps what the text of a function in SQL meant before, so the cache refuses such functions there (test_text_bodies.py)."""
+"""PostgreSQL 18 keeps what the body of a function in SQL meant before where it runs the function itself, so the cache refuses such calls there."""
 
 import pytest
 
@@ -7,6 +7,6 @@ KEEPS_MEANINGS = 180000
 
 @pytest.fixture(autouse=True)
 def analysed_anew(session):
-    """For modules whose functions have texts for bodies."""
+    """For modules with functions that PostgreSQL runs itself."""
     if session.info.server_version >= KEEPS_MEANINGS:
-        pytest.skip("functions in SQL with texts for bodies are refused on PostgreSQL 18: test_text_bodies.py")
+        pytest.skip("functions in SQL that PostgreSQL 18 runs itself are refused there")

@@ -252,8 +252,7 @@ SELECT octet_length(arrow_cache.query('SELECT count(*) FROM event WHERE day > CU
 SELECT count(*) FROM event WHERE day > CURRENT_DATE - 11;
 :status
 
--- What is not part of a query has no value of the clock in a key: a constraint that excludes a child, and a function that is put in place
--- of its call.
+-- What is not part of a query has no value of the clock in a key: a constraint that excludes a child. The body of a function is part of it.
 CREATE FUNCTION today() RETURNS date LANGUAGE sql STABLE RETURN CURRENT_DATE;
 SELECT count(*) FROM event WHERE day > today();
 :status

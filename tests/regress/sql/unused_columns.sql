@@ -67,7 +67,7 @@ SELECT number, query, (arrow_cache.why(query)).* FROM (VALUES
     (63, 'SELECT id FROM (SELECT id, by_default(extract(day FROM now())::float8) AS b FROM event) v')
 ) AS queries (number, query);
 CREATE FUNCTION at_day(int) RETURNS bool LANGUAGE sql IMMUTABLE RETURN $1 > 0;
--- The planner computes a WITH query whole that calls a volatile function, and what a volatile column is made of.
+-- A function that is VOLATILE by its declaration alone does not have the planner compute a WITH query whole, nor what a column is made of.
 CREATE FUNCTION volatile_one(int) RETURNS int LANGUAGE sql RETURN $1;
 SELECT cacheable, reason FROM arrow_cache.why('WITH w AS (SELECT id, volatile_one(id) AS z, now() - at AS age FROM event) SELECT id, z FROM w');
 SELECT cacheable, reason FROM arrow_cache.why('WITH w AS (SELECT id, volatile_one(id) AS z, now() - at AS age FROM event) SELECT id FROM w');

@@ -1,0 +1,210 @@
+"""Bodies of functions in SQL that return values, in the place of calls: what PostgreSQL inlines is cached in every kind of statement, what it runs itself
+in those alone that run as soon as they are planned. Rows, and what the client is told of columns, are those without the cache."""
+
+import psycopg
+import pytest
+
+from support.text_bodies import analysed_anew  # noqa: F401  (used by pytest)
+from support.wire import data_rows
+
+TABLE = """
+    CREATE TABLE t AS SELECT g AS a, 't' || g % 3 AS s, nullif(g % 4, 0) AS n, g::numeric(10, 2) AS m FROM generate_series(1, 8) g;
+    CREATE FUNCTION inlined(x int) RETURNS int LANGUAGE sql STABLE AS 'SELECT x * 2';
+    CREATE FUNCTION strict_one(x int, y int) RETURNS int LANGUAGE sql STABLE STRICT AS 'SELECT CASE WHEN x > 2 THEN x + y ELSE 0 END';
+    CREATE FUNCTION money(x numeric) RETURNS numeric LANGUAGE sql IMMUTABLE AS 'SELECT x::numeric(10, 2)';
+    CREATE FUNCTION money_strict(x numeric) RETURNS numeric LANGUAGE sql IMMUTABLE STRICT AS 'SELECT coalesce(x, 0)::numeric(10, 2)';
+    CREATE FUNCTION same(x numeric) RETURNS numeric LANGUAGE sql IMMUTABLE AS 'SELECT x';
+    CREATE FUNCTION same_strict(x numeric) RETURNS numeric LANGUAGE sql IMMUTABLE STRICT AS 'SELECT coalesce(x)';
+    CREATE FUNCTION twice(x numeric) RETURNS numeric LANGUAGE sql STABLE AS 'SELECT x + x';
+    CREATE FUNCTION failing(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1 / x';
+    CREATE FUNCTION named(x text) RETURNS text LANGUAGE sql STABLE AS 'SELECT CASE x WHEN ''t1'' THEN ''one'' WHEN ''t2'' THEN ''two'' END';
+    CREATE FUNCTION helper() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1';
+    CREATE FUNCTION by_path(x int) RETURNS int LANGUAGE sql STABLE STRICT AS 'SELECT coalesce(x, 0) + helper()';
+"""
+
+
+@pytest.fixture
+def made(session):
+    session.prepare_threshold = 10**9
+    session.execute(TABLE)
+    return session
+
+
+def outcome(session, query, values=None, prepare=None):
+    """Rows and what is told of columns, twice, with and without the cache; and what became of it with the cache."""
+    found = []
+    for enabled in ("on", "on", "off"):
+        session.execute(f"SET pg_arrow_cache.enabled = {enabled}")
+        try:
+            cursor = session.execute(query, values, prepare=prepare)
+            columns = [(column.name, column.type_code, column.precision, column.scale) for column in cursor.description]
+            found.append((cursor.fetchall(), columns))
+        except psycopg.Error as error:
+            found.append((error.sqlstate, error.diag.message_primary))
+        if enabled == "on":
+            status = session.status(), session.reason()
+    session.execute("SET pg_arrow_cache.enabled = on")
+    assert found[0] == found[1] == found[2]
+    return status
+
+
+HIT, LEFT = ("HIT", None), ("BYPASS", "user_defined_function")
+
+
+@pytest.mark.parametrize("call, as_planned, kept", [
+    ("inlined(a)", HIT, HIT),
+    ("strict_one(a, n)", HIT, LEFT),
+    ("strict_one(inlined(a), n)", HIT, LEFT),
+    ("inlined(strict_one(a, n))", HIT, LEFT),
+    ("money(a)", HIT, HIT),
+    ("money(3)", HIT, HIT),
+    ("money(a + 1)", HIT, HIT),
+    ("money_strict(a)", HIT, LEFT),
+    ("same(m)", HIT, HIT),
+    ("same(m + 1)", HIT, HIT),
+    ("same(3::numeric(10, 2))", LEFT, LEFT),
+    ("same_strict(m)", HIT, LEFT),
+    ("twice((SELECT max(a) FROM t))", LEFT, LEFT),
+    ("twice(a + a + a + a + a + a + a + a + a + a + a + a)", LEFT, LEFT),
+    ("named(s)", HIT, HIT),
+    ("named(CASE s WHEN 't1' THEN 't2' ELSE s END)", HIT, HIT),
+    ("CASE named(s) WHEN named('t1') THEN 1 ELSE inlined(a) END", HIT, HIT),
+    ("CASE WHEN false THEN failing(0) ELSE 1 END", HIT, HIT),
+    ("failing(a)", HIT, HIT),
+    ("inlined(generate_series(1, 2))", LEFT, LEFT),
+    ("(SELECT inlined(max(i.a)) FROM t i WHERE i.a < t.a)", HIT, HIT),
+    ("strict_one((SELECT a), n)", LEFT, LEFT),
+    ("strict_one(NULL, n)", HIT, LEFT),
+    ("by_path(a)", HIT, LEFT),
+])
+def test_columns(made, call, as_planned, kept):
+    query = f"SELECT a, {call} AS v FROM t ORDER BY a"
+    assert outcome(made, query) == as_planned
+    assert outcome(made, query, prepare=True) == kept
+    assert outcome(made, query + " LIMIT %s", [5]) == kept
+
+
+@pytest.mark.parametrize("query, expected", [
+    ("SELECT strict_one(a % 3, 1) + 1, count(*) FROM t GROUP BY strict_one(a % 3, 1) ORDER BY 1", HIT),
+    ("SELECT inlined(a % 3), inlined(inlined(a % 3)), count(*) FROM t GROUP BY inlined(a % 3) ORDER BY 1", HIT),
+    ("SELECT DISTINCT inlined(a % 3) FROM t ORDER BY inlined(a % 3)", HIT),
+    ("SELECT strict_one(sum(a)::int, 2), inlined(count(*)::int) FROM t HAVING inlined(count(*)::int) > 2", HIT),
+    ("SELECT a, sum(inlined(a)) OVER (PARTITION BY strict_one(n, 1) ORDER BY a) FROM t ORDER BY a", HIT),
+    ("WITH w AS (SELECT a, inlined(a) AS b FROM t) SELECT x.a, strict_one(y.b, x.a) FROM w x LEFT JOIN w y ON y.a = x.b ORDER BY 1", HIT),
+    ("SELECT inlined(a) FROM t UNION SELECT strict_one(a, n) FROM t ORDER BY 1", HIT),
+    ("SELECT x.a, y FROM t x, strict_one(x.a, x.n) y ORDER BY 1", HIT),
+    ("SELECT a FROM t WHERE a IN (SELECT inlined(i.a) FROM t i WHERE strict_one(i.a, t.a) > 3) ORDER BY a LIMIT inlined(2)", HIT),
+    ("SELECT a, same(u) FROM (SELECT a, 3::numeric(10, 2) AS u FROM t) x ORDER BY a", LEFT),
+    ("VALUES (inlined(2)), ((SELECT max(a) FROM t))", HIT),
+    ("SELECT a, inlined(a) FROM t JOIN (SELECT inlined(a) AS a FROM t) u USING (a) ORDER BY a", HIT),
+])
+def test_places(made, query, expected):
+    assert outcome(made, query) == expected
+
+
+def test_a_failing_call_that_nobody_needs(made):
+    """Nothing is computed while bodies are put in their places."""
+    query = "SELECT count(*) FROM t WHERE CASE WHEN {} THEN failing(0) = 1 ELSE true END"
+    assert outcome(made, query.format("false")) == HIT
+    # PostgreSQL computes it when it plans the query.
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        made.execute(query.format("a > 100"))
+    outcome(made, query.format("a > 100"))
+
+
+def test_the_path_changes_in_the_statement(made, connect):
+    """What a bypassed statement calls may change what names in bodies mean by then."""
+    schema = f"{connect.schema}_other"
+    made.execute(f"CREATE SCHEMA {schema}; CREATE FUNCTION {schema}.helper() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1000'")
+    paths = f"{schema}, {connect.schema}"
+    try:
+        query = f"SELECT set_config('search_path', '{paths}', true) IS NULL, by_path(a) FROM t ORDER BY a"
+        found = []
+        for enabled in ("on", "off"):
+            with made.transaction(force_rollback=True):
+                made.execute(f"SET LOCAL pg_arrow_cache.enabled = {enabled}")
+                found.append(made.rows(query))
+        assert found[0] == found[1] and found[0][0] == (False, 1001)
+    finally:
+        made.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+def test_bound_portals_and_cursors(made, other, wire):
+    """A function that PostgreSQL runs itself is changed between Bind and Execute, or between DECLARE and FETCH."""
+    change = "CREATE OR REPLACE FUNCTION helper() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT {}'"
+    for query in ("SELECT by_path(a) FROM t WHERE a = 1", "SELECT inlined(a) + by_path(a) - 2 FROM t WHERE a = 1"):
+        for types, values in (((), ()), ((23,), (b"1",))):
+            text = query.replace("a = 1", "a = $1") if values else query
+            found = []
+            for enabled in ("on", "off"):
+                other.execute(change.format(1))
+                client = wire()
+                client.query(f"SET pg_arrow_cache.enabled = {enabled}; BEGIN")
+                client.parse(text, types=types).bind(values).step("2")
+                other.execute(change.format(7))
+                client.parse("SELECT count(*) FROM pg_am", name="m").bind(portal="m", name="m").execute("m").step("C")
+                found.append(data_rows(client.execute().step("C")))
+                client.sync()
+                client.query("COMMIT")
+            assert found[0] == found[1]
+        other.execute(change.format(1))
+        found = []
+        for enabled in ("on", "off"):
+            other.execute(change.format(1))
+            with made.transaction():
+                made.execute(f"SET LOCAL pg_arrow_cache.enabled = {enabled}; DECLARE c CURSOR FOR {query}")
+                other.execute(change.format(7))
+                made.execute("SELECT count(*) FROM pg_am")
+                found.append(made.rows("FETCH ALL FROM c"))
+        assert found[0] == found[1]
+    other.execute(change.format(1))
+
+
+def test_replaced_in_a_transaction(made, other):
+    """Prepared statements follow CREATE OR REPLACE, of this session and of others, in a transaction and after its end."""
+    query = "SELECT a, inlined(a) FROM t ORDER BY a"
+    assert outcome(made, query, prepare=True) == HIT
+    with made.transaction(force_rollback=True):
+        made.execute("CREATE OR REPLACE FUNCTION inlined(x int) RETURNS int LANGUAGE sql STABLE AS 'SELECT x * 3'")
+        for _ in range(3):
+            assert made.rows(query, prepare=True)[0] == (1, 3)
+            assert made.status() == "BYPASS"
+    for _ in range(3):
+        assert made.rows(query, prepare=True)[0] == (1, 2)
+    other.execute("CREATE OR REPLACE FUNCTION inlined(x int) RETURNS int LANGUAGE sql STABLE AS 'SELECT x * 5'")
+    for _ in range(3):
+        assert made.rows(query, prepare=True)[0] == (1, 5)
+    assert made.status() == "HIT"
+    other.execute("ALTER FUNCTION inlined(int) SECURITY DEFINER")
+    assert outcome(made, query, prepare=True) == LEFT
+
+
+def test_other_statements(made):
+    """What utility statements plan is run at once, too."""
+    query = "SELECT a, strict_one(a, n) FROM t ORDER BY a"
+    assert outcome(made, query) == HIT
+    plans = [str(made.rows(f"EXPLAIN {one}")) for one in (query, "SELECT a, inlined(a) FROM t ORDER BY a")]
+    assert "strict_one" not in plans[0] and "inlined" not in plans[1]
+    made.execute(f"PREPARE q AS {query}")
+    for _ in range(2):
+        rows = made.rows("EXECUTE q")
+        assert (made.status(), made.reason()) == LEFT
+        assert rows == made.uncached(query)
+
+
+def test_rights_of_a_prepared_statement(made, connect):
+    """Who may not execute the function is told so, and a plan of one who may serves nobody else."""
+    role = f"{connect.schema}_reader"
+    made.execute(f"CREATE ROLE {role}; GRANT USAGE ON SCHEMA {connect.schema} TO {role}; GRANT SELECT ON t TO {role}; "
+                 "REVOKE EXECUTE ON FUNCTION strict_one(int, int), inlined(int) FROM PUBLIC")
+    try:
+        for call in ("strict_one(a, n)", "inlined(a)"):
+            query = f"SELECT {call} FROM t ORDER BY a"
+            assert outcome(made, query) == HIT
+            made.execute(f"SET ROLE {role}")
+            assert outcome(made, query)[0] == "BYPASS"
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                made.execute(query)
+            made.execute("RESET ROLE")
+    finally:
+        made.execute(f"RESET ROLE; DROP OWNED BY {role}; DROP ROLE {role}")
