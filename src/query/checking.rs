@@ -14,12 +14,12 @@ use crate::pg::tree_search::search;
 /// them), transaction_timestamp, statement_timestamp, clock_timestamp.
 const ASK_THE_SESSION: [u32; 10] = [274, 710, 745, 746, 1299, 2077, 3294, 2647, 2648, 2649];
 
-/// Checks a rewritten query before the planner takes it apart. `seed` is the secret of the store.
-pub fn check(query: Tree<'_, pg_sys::Query>, seed: u64) -> Checked {
-    let mut checked = check_query(query, seed);
+/// Checks a rewritten query before the planner takes it apart.
+pub fn check(query: Tree<'_, pg_sys::Query>) -> Checked {
+    let mut checked = check_query(query);
     match &mut checked.traits {
         // Nobody knows whether the queries of a function that is declared pure leave something open.
-        Ok(traits) => traits.repeatable = !traits.calls_declared() && !repeatability::leaves_open(query),
+        Ok(traits) => traits.repeatable = !traits.calls_declared && !repeatability::leaves_open(query),
         Err(Reason::TooComplex) => {}
         Err(reason) => {
             if let Some(Offender::Function(blamed)) = checked.offender
