@@ -6,8 +6,8 @@
 //!    remembered for queries of the same form (`forms`).
 //! 2. If its answer seems to be stored, a placeholder takes the place of the plan, and nothing is planned
 //!    (`placeholder`).
-//! 3. The plan starts (`start`): is it the client's own statement (`portal`), and worth a lookup (`quick_statements`)?
-//!    What is bypassed may be timed nevertheless (`timing`).
+//! 3. The plan starts (`start`): is it the client's own statement (`portal`), and worth a lookup (`quick_statements`,
+//!    by the `price` of one)? What is bypassed may be timed nevertheless (`timing`).
 //! 4. The answer is looked up (`find`): what is asked (`question`, `statement`), and may the stored answer be given now?
 //! 5. A hit is served. A miss is executed, and its answer stored if it may be, and if it is worth that (`admission`).
 //!    Whatever came of it is counted and logged (`outcome`).
@@ -23,7 +23,7 @@
 //!
 //! `execute_rights` knows whether some role may not execute a built-in function.
 //!
-//! State of this backend only (`execute_rights`, `forms`, `held_claims`, `quick_statements`,
+//! State of this backend only (`execute_rights`, `forms`, `held_claims`, `price`, `quick_statements`,
 //! `single_flight`, `waited`); what is shared is read through `shmem`.
 
 pub mod admission;
@@ -42,6 +42,7 @@ pub mod parts;
 mod placeholder;
 mod planning;
 pub mod portal;
+mod price;
 mod question;
 pub mod quick_statements;
 mod rules;

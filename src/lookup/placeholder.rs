@@ -15,7 +15,7 @@ use pgrx::pg_sys;
 use super::call::Call;
 use super::outcome::note_hit;
 use super::rules::{self, Stored};
-use super::{forms, portal, quick_statements};
+use super::{forms, portal, price, quick_statements};
 use crate::arrow::column::{Column, are_described};
 use crate::invalidation::own_writes::has_transaction_id;
 use crate::pg::memory_context::room_for;
@@ -159,6 +159,14 @@ pub fn pending<'q>(desc: QueryDesc<'q>) -> Option<&'q Pending<'q>> {
 
 /// Puts the serving plan in the place of a placeholder, if the answer holds. If not, the query has to be planned; says which.
 pub fn serve_pending(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> bool {
+    price::go_on();
+    let is_served = serves(desc, flags, pending);
+    price::pause();
+    is_served
+}
+
+/// As `serve_pending`.
+fn serves(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> bool {
     if !session::at_top_level()
         || flags != 0
         || portal::check_statement(desc, desc.plan().as_ptr()).is_err()

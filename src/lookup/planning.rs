@@ -9,7 +9,7 @@ use super::fingerprint::Fingerprint;
 use super::forms::{self, Finding};
 use super::placeholder;
 use super::verdict::{Eligible, check};
-use super::{quick_statements, rules, timing, unclear_hints};
+use super::{price, quick_statements, rules, timing, unclear_hints};
 use crate::pg::allocator;
 use crate::query::eligibility::reads_nothing;
 use crate::query::hashes::FormId;
@@ -52,7 +52,9 @@ pub fn may_be_kept(call: &Call<'_>) -> bool {
 /// Bodies of functions, and times, are put into the query of the call (`Call::put_bodies`, `put_times`): that query is
 /// to be planned.
 pub fn before_planning(call: &mut Call<'_>) -> Planning {
-    consider(call).unwrap_or_else(Planning::Refused)
+    let planning = consider(call).unwrap_or_else(Planning::Refused);
+    price::pause();
+    planning
 }
 
 /// As `before_planning`.

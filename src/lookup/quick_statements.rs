@@ -1,5 +1,5 @@
 //! Admission: which statements are too quick to be worth a lookup, by their fingerprints: quicker than
-//! `min_execution_time`, or than ten times what a lookup takes.
+//! `min_execution_time`, or than ten times what looking them up takes.
 //!
 //! A fixed table of this backend; no other process sees it. A statement that is forgotten is only looked up once more.
 //! What sessions find out about statements that are new to them is noted in shared memory (`core::cache::speeds`), so
@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use super::fingerprint::Fingerprint;
+use super::price;
 use crate::pg::backend_local::Local;
 use crate::query::environment;
 use crate::shmem::{self, SharedStore};
@@ -22,14 +23,15 @@ const QUICK_RUNS: u8 = 16;
 const FIRST_LOOK_UP: u16 = 64;
 /// After a look-up in vain, twice as many executions are skipped before the next one, up to this number.
 const MOST_SKIPPED: u16 = 256;
-/// What a lookup takes, as of a usual machine. It grows with a statement as what planning and starting the statement
-/// take.
-const LOOKUP: Duration = Duration::from_micros(13);
 /// A run is too quick to be worth a lookup that takes more than one part in so many of its time.
 const CHEAP: u32 = 10;
 /// The part of the time of a slow run that is spent on looking up those after it. Most slow runs of statements that are quick otherwise had to wait for
 /// something, and an answer would not have saved what they took.
 const SPENT: u32 = 8;
+/// One lookup in so many is measured, and the first one.
+const MEASURED_EVERY: u8 = 8;
+/// A lookup that took longer than those before counts for one in so many: most of these were disturbed.
+const WEIGHT_OF_LONGER: u32 = 8;
 
 /// Whether looking up statements with one fingerprint pays.
 #[derive(Clone, Copy)]
@@ -42,6 +44,10 @@ struct Payoff {
     /// How many executions were skipped since the last that was looked up, and which of them is looked up.
     skipped: u16,
     look_up_at: u16,
+    /// What a lookup takes.
+    price: Duration,
+    /// How many lookups there were, as far as that decides which is measured.
+    lookups: u8,
     /// For how long further executions are looked up in any case: for all the time that hits have saved, and a fixed
     /// part of what slow runs took.
     credit: Duration,
@@ -53,6 +59,8 @@ const UNKNOWN: Payoff = Payoff {
     quick_runs: 0,
     skipped: 0,
     look_up_at: FIRST_LOOK_UP,
+    price: Duration::ZERO,
+    lookups: 0,
     credit: Duration::ZERO,
 };
 
@@ -66,7 +74,7 @@ impl Payoff {
     /// One more execution would have been as good without a lookup.
     fn note_in_vain(&mut self) {
         self.quick_runs = self.quick_runs.saturating_add(1);
-        self.credit = self.credit.saturating_sub(LOOKUP);
+        self.credit = self.credit.saturating_sub(self.price);
     }
 
     /// One more execution was worth its lookup, and so many others.
@@ -90,11 +98,30 @@ fn threshold() -> u64 {
 }
 
 /// Returns true if the next execution of a statement with this fingerprint is too quick to be worth a lookup, by all
-/// that is known. Counts the executions that are skipped.
+/// that is known. Counts the executions that are skipped. Else the lookup begins, and may be measured.
 pub fn skips_lookup(fingerprint: Fingerprint) -> bool {
     if settings::min_execution_time_ms() == 0.0 {
         return false;
     }
+    let skips = decide(fingerprint);
+    if !skips {
+        price::begin(fingerprint, is_measured(fingerprint));
+    }
+    skips
+}
+
+/// Counts a lookup; says whether it is measured.
+fn is_measured(fingerprint: Fingerprint) -> bool {
+    PAYOFFS.with_borrow_mut(|payoffs| {
+        let payoff = place(payoffs, fingerprint);
+        let is_due = payoff.lookups == 0 || payoff.fingerprint != fingerprint;
+        payoff.lookups = (payoff.lookups + 1) % MEASURED_EVERY;
+        is_due
+    })
+}
+
+/// Does what `skips_lookup` promises, for executions that may be skipped.
+fn decide(fingerprint: Fingerprint) -> bool {
     PAYOFFS.with_borrow_mut(|payoffs| {
         let payoff = place(payoffs, fingerprint);
         learn(payoff, fingerprint);
@@ -177,7 +204,7 @@ pub fn note_run(fingerprint: Fingerprint, taken: Duration, too_quick: bool) {
         if !too_quick || payoff.quick_runs < QUICK_RUNS {
             tell(fingerprint, taken);
         }
-        if too_quick || taken < LOOKUP * CHEAP {
+        if too_quick || taken < payoff.price * CHEAP {
             payoff.note_in_vain();
         } else {
             payoff.note_worth(taken / SPENT);
@@ -188,21 +215,36 @@ pub fn note_run(fingerprint: Fingerprint, taken: Duration, too_quick: bool) {
 /// Notes how long an execution has taken that was not read to its end. A quick one needed no lookup; of a slow one
 /// nothing is known.
 pub fn note_part(fingerprint: Fingerprint, taken: Duration) {
-    if taken < settings::min_execution_time().max(LOOKUP * CHEAP) {
-        note(fingerprint, Payoff::note_in_vain);
-    }
+    let too_quick = taken < settings::min_execution_time();
+    note(fingerprint, |payoff| {
+        if too_quick || taken < payoff.price * CHEAP {
+            payoff.note_in_vain();
+        }
+    });
 }
 
 /// Notes that a statement with this fingerprint was answered, which has saved so many microseconds.
 pub fn note_hit(fingerprint: Fingerprint, saved_micros: u64) {
     let saved = Duration::from_micros(saved_micros);
     note(fingerprint, |payoff| {
-        if saved > LOOKUP {
-            payoff.note_worth(saved - LOOKUP);
+        if saved > payoff.price {
+            payoff.note_worth(saved - payoff.price);
         } else {
             payoff.note_in_vain();
         }
     });
+}
+
+/// A lookup is over: notes what it took, if it was measured.
+#[inline]
+pub fn note_looked_up() {
+    if let Some((fingerprint, taken)) = price::take() {
+        note(fingerprint, |payoff| {
+            let more = taken.saturating_sub(payoff.price);
+            let weight = if payoff.price.is_zero() { 1 } else { WEIGHT_OF_LONGER };
+            payoff.price = payoff.price.min(taken) + more / weight;
+        });
+    }
 }
 
 fn note(fingerprint: Fingerprint, change: impl FnOnce(&mut Payoff)) {

@@ -8,7 +8,7 @@ use super::find::{Lateness, find};
 use super::fingerprint::Fingerprint;
 use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
-use super::{clock_free, portal, quick_statements, single_flight, timing};
+use super::{clock_free, portal, price, quick_statements, single_flight, timing};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, backend, compat};
@@ -187,11 +187,13 @@ fn look_up(
     flags: i32,
     (planned_as, asked): (Option<Fingerprint>, Asked),
 ) -> Option<Task> {
+    price::start(planned_as);
     // Beside the time of now nobody expects rows of another time.
     let lateness = if asked == Asked::Whole { Lateness::Accepted(None) } else { Lateness::Refused };
     let found = portal::check_statement(desc, planned)
         .and_then(|()| check_updatable(desc.plan()))
         .and_then(|()| find(store, &Question { started_by_client: true, planned_as, ..Question::of(desc) }, lateness));
+    quick_statements::note_looked_up();
     let found = found.map(|found| share_work(store, desc, flags, (found, lateness)));
     let found = match found {
         Ok(Found::Hit(hit, verify)) => {

@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 use super::call::Call;
 use super::forms::{self, Finding};
-use super::portal;
+use super::{portal, price};
 use super::rules::{self, UNKNOWN_CATALOGS};
 use crate::pg::tree::Tree;
 use crate::query::eligibility::QueryTraits;
@@ -131,8 +131,10 @@ pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, eligible: Eligible)
     // SAFETY: the caller promises that the plan was just made, so it is valid. It is not read any more when the verdict is attached.
     unsafe {
         let Some(made) = Tree::enter(plan) else { return };
+        price::go_on();
         let verdict = of_plan(made, eligible);
         plan_marker::attach(plan, verdict);
+        price::pause();
     }
 }
 
