@@ -175,7 +175,7 @@ def test_a_lookup_that_takes_little_of_the_run_is_made_each_time(connect):
     session = connect("-c pg_arrow_cache.min_execution_time=1us", prepare_threshold=None)
     session.execute("""
         CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 10) g;
-        CREATE FUNCTION waits(a int) RETURNS boolean STABLE LANGUAGE plpgsql AS $$
+        CREATE FUNCTION waits(a int) RETURNS boolean STABLE LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
             BEGIN
                 IF a = 1 THEN PERFORM pg_sleep(0.05); END IF;
                 RETURN true;
