@@ -9,6 +9,7 @@ use FindBin;
 use lib $FindBin::RealBin;
 
 use ArrowCacheTest;
+use StandbyTest qw(session);
 use PostgreSQL::Test::Utils;
 use Test::More;
 
@@ -73,8 +74,7 @@ my $PATH = 'SET search_path = work;';
 for my $when (sort keys %LOADED)
 {
 	my $node = new_server($when, conf => "$LOADED{$when}\nmax_prepared_transactions = 5\n");
-	my ($reader, $writer) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
-	$_->query_safe("SET client_min_messages = error; $PATH") for $reader, $writer;
+	my ($reader, $writer) = map { session($node, $PATH) } 1 .. 2;
 	# Reads a table three times and once without the cache. Gives the three answers, their statuses, and the last one.
 	my $look = sub {
 		my ($table) = @_;

@@ -17,18 +17,18 @@ SELECT format('SELECT * FROM plain WHERE a > -%s', n) FROM generate_series(1, 10
 \set ECHO all
 SELECT count(*) AS let_go FROM arrow_cache.bypass_reasons WHERE reason = 'quick_rows';
 
--- Otherwise a plain scan is let go. The machine may be busy with something else, so that a run looks slow: at least one of fifty is.
+-- Otherwise a plain scan is let go. The machine may be busy with something else, so that a run looks slow: at least one of many is.
 SET pg_arrow_cache.min_execution_time = '0.001ms';
 \set ECHO none
 \o /dev/null
-SELECT format('SELECT * FROM plain WHERE a > -%s', n) FROM generate_series(101, 150) n \gexec
+SELECT format('SELECT * FROM plain WHERE a > -%s', n) FROM generate_series(101, 125) n \gexec
 \o
 \set ECHO all
 SELECT reason, statements > 0 AS let_go FROM arrow_cache.bypass_reasons WHERE reason = 'quick_rows';
 -- Each is stored by its second run at the latest, and the third one is a hit.
 \set ECHO none
 \o /dev/null
-SELECT format('SELECT * FROM plain WHERE a > -%s', n) FROM generate_series(101, 150) n \gexec
+SELECT format('SELECT * FROM plain WHERE a > -%s', n) FROM generate_series(101, 125) n \gexec
 SELECT * FROM plain WHERE a > -120;
 \o
 \set ECHO all
