@@ -21,8 +21,8 @@ pub fn lone_expression(query: Tree<'_, pg_sys::Query>) -> Option<Tree<'_, pg_sys
     child!(target.expr).map(Tree::as_node)
 }
 
-/// Returns true if it is a SELECT without FROM, which gives one row whatever its expressions are. That of a view may have
-/// entries in its range table all the same.
+/// Returns true if it is a SELECT without FROM, which gives one row whatever its expressions are. That of a view may
+/// have entries in its range table all the same.
 pub fn computes_one_row(query: &pg_sys::Query) -> bool {
     let lists = [
         query.cteList,

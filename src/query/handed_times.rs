@@ -1,7 +1,8 @@
-//! Times that a query without FROM hands on: `FROM t, (SELECT now() - interval '1 day' AS since) w WHERE t.at > w.since`,
-//! or the same by WITH. The planner puts such an expression in the place of the column (`SS_process_ctes` in subselect.c,
-//! `pull_up_subqueries` in prepjointree.c). Here that is done in a copy of a query before it is judged, so that the
-//! clock expression is seen where it is used. Then nothing uses the column any more (`unused_columns`). Keeps nothing.
+//! Times that a query without FROM hands on: `FROM t, (SELECT now() - interval '1 day' AS since) w WHERE at > w.since`,
+//! or the same by WITH. The planner puts such an expression in the place of the column (`SS_process_ctes` in
+//! subselect.c, `pull_up_subqueries` in prepjointree.c). Here that is done in a copy of a query before it is judged, so
+//! that the clock expression is seen where it is used. Then nothing uses the column any more (`unused_columns`). Keeps
+//! nothing.
 
 use pgrx::pg_sys::{self, CTEMaterialize, JoinType};
 
@@ -37,7 +38,9 @@ pub fn with_times(query: Tree<'_, pg_sys::Query>) -> Option<*mut pg_sys::Query> 
             // The planner keeps apart what is referred to more than once.
             CommonTableExpr(with) => {
                 let inner = child!(with.ctequery)?.as_a::<pg_sys::Query>().filter(|inner| computes_one_row(inner))?;
-                let is_time = |target: Tree<'_, pg_sys::TargetEntry>| child!(target.expr).is_some_and(|one| asks(one.as_node()));
+                let is_time = |target: Tree<'_, pg_sys::TargetEntry>| {
+                    child!(target.expr).is_some_and(|one| asks(one.as_node()))
+                };
                 let is_wanted = with.ctematerialized == CTEMaterialize::CTEMaterializeDefault
                     && children!(inner.targetList as TargetEntry).any(is_time);
                 // SAFETY: a part of the query, of which a copy is changed.
@@ -50,7 +53,8 @@ pub fn with_times(query: Tree<'_, pg_sys::Query>) -> Option<*mut pg_sys::Query> 
             // What a join lists counts where it is referred to.
             List(list) => {
                 let here = *around.get(depth)?;
-                let is_of_join = children!(here.rtable as RangeTblEntry).any(|entry| entry.joinaliasvars == list.as_ptr());
+                let mut entries = children!(here.rtable as RangeTblEntry);
+                let is_of_join = entries.any(|entry| entry.joinaliasvars == list.as_ptr());
                 // SAFETY: a list of expressions.
                 is_of_join.then(|| unsafe { copy(node.as_ptr()) })
             },

@@ -30,8 +30,8 @@ pub(super) struct Carried {
     pub noted: Noted,
     /// The conditions beside the comparison (`conditions`).
     pub conditions: *mut pg_sys::List,
-    /// The expression and the interval, ready to be computed; null if there is none, or that has failed. `None` if nobody
-    /// has tried.
+    /// The expression and the interval, ready to be computed; null if there is none, or that has failed. `None` if
+    /// nobody has tried.
     prepared: Cell<Option<[*mut pg_sys::ExprState; 2]>>,
 }
 
@@ -52,7 +52,7 @@ impl Carried {
         unsafe { Tree::enter(self.noted.expression) }
     }
 
-    /// The expression and the interval, ready to be computed as long as it lives. What this raises jumps over the frame.
+    /// The expression and the interval, ready to be computed as long as it lives. What it raises jumps over the frame.
     ///
     /// # Safety
     /// As `prepare`.

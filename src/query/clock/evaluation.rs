@@ -156,7 +156,7 @@ pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::C
 /// As `times`.
 pub fn with_values<R>(clock: &Clock<'_>, act: impl FnOnce(&[Computed]) -> R) -> Result<R, Reason> {
     // SAFETY: the parent is there as long as this statement, and nobody uses what lies in the context afterwards. The
-    // expressions lie in a context that is still there, since the statement that carries them is being planned or started.
+    // expressions lie in a context that is still there: the statement that carries them is being planned or started.
     unsafe {
         let context = context_below(pg_sys::CurrentMemoryContext, c"pg_arrow_cache clock");
         let caller = pg_sys::MemoryContextSwitchTo(context);

@@ -7,10 +7,10 @@
 //!
 //! * The part has the FROM, WHERE, groups, windows, order and limit of the query, so it has the same rows in the same
 //!   order. None of these may ask for the time to the microsecond, which the check of the part finds out.
-//! * Columns of the answer that do not ask for the time are columns of the part as they are. Of the others, what depends
-//!   on rows becomes one: columns, aggregates, keys of GROUP BY. The query computes it for each of its rows, or it cannot
-//!   fail, or nothing in the part can (`hoisting`). All else remains in the projection. So an error comes only if
-//!   computing the query may raise it.
+//! * Columns of the answer that do not ask for the time are columns of the part as they are. Of the others, what
+//!   depends on rows becomes one: columns, aggregates, keys of GROUP BY. The query computes it for each of its rows, or
+//!   it cannot fail, or nothing in the part can (`hoisting`). All else remains in the projection. So an error comes
+//!   only if computing the query may raise it.
 //! * A key of GROUP BY, DISTINCT or ORDER BY that asks for the time has one value in a statement. So has the NULL that
 //!   takes its place in the part.
 //!
