@@ -142,9 +142,9 @@ def test_names_are_those_of_the_function(made, other, connect):
         assert agree(other) == ("HIT", None)
         made.execute("CREATE TEMPORARY TABLE member AS SELECT 'postgres'::name AS name, 't2' AS tenant")
         # Others store an answer under the definitions of now, and do not see that table.
-        for status in "MISS", "HIT":
-            assert other.rows(QUERY) == [(1,), (4,), (7,), (10,)]
-            assert other.status() == status
+        fresh = connect()
+        assert [fresh.rows(QUERY) for _ in range(3)] == [[(1,), (4,), (7,), (10,)]] * 3
+        assert fresh.status() == "HIT"
         for _ in range(3):
             assert made.rows(QUERY) == made.uncached(QUERY) == [(2,), (5,), (8,), (11,)]
             assert made.status() != "HIT"
