@@ -2,7 +2,7 @@
 //! parameters. The planner does the same (optimizer/util/clauses.c, `inline_function`), under conditions of its own:
 //! where it does not, it runs the body whenever the function is called, with what names and settings mean by then. In a
 //! plan that is run at once that is the same, so a body may stand there where the planner would not put it: that of a
-//! STRICT function, say, which TeslaMate has. Keeps nothing.
+//! STRICT function, say. Keeps nothing.
 
 use pgrx::pg_sys::{self, NodeTag, RTEKind};
 

@@ -208,3 +208,66 @@ def test_rights_of_a_prepared_statement(made, connect):
             made.execute("RESET ROLE")
     finally:
         made.execute(f"RESET ROLE; DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+ODD = """
+    CREATE TABLE parted (a int, s text) PARTITION BY RANGE (a);
+    CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (5);
+    CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (5) TO (100);
+    INSERT INTO parted SELECT a, s FROM t;
+    CREATE FUNCTION ignores(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 7';
+    CREATE FUNCTION ignores_strict(x int) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS 'SELECT 7';
+    CREATE FUNCTION whole(x t) RETURNS t LANGUAGE sql STABLE AS 'SELECT x';
+    CREATE FUNCTION is_there(x t) RETURNS text LANGUAGE sql STABLE STRICT AS 'SELECT coalesce(x.s, ''no name'')';
+    CREATE FUNCTION lowered(x text) RETURNS text LANGUAGE sql STABLE AS 'SELECT lower(x)';
+    CREATE FUNCTION one_out(x int, OUT y int) LANGUAGE sql STABLE AS 'SELECT x + 1';
+    CREATE FUNCTION ping(x int) RETURNS int LANGUAGE sql STABLE AS 'SELECT x';
+    CREATE FUNCTION pong(x int) RETURNS int LANGUAGE sql STABLE AS 'SELECT CASE WHEN x > 3 THEN ping(x - 1) ELSE x END';
+    CREATE OR REPLACE FUNCTION ping(x int) RETURNS int LANGUAGE sql STABLE AS 'SELECT CASE WHEN x > 1 THEN pong(x - 1) ELSE x END';
+    CREATE FUNCTION by_name(x int, y int DEFAULT 5, z int DEFAULT 6) RETURNS int LANGUAGE sql STABLE AS 'SELECT x * 100 + y * 10 + z';
+    CREATE FUNCTION added(VARIADIC x int[]) RETURNS int LANGUAGE sql STABLE AS 'SELECT x[1] + coalesce(x[2], 0)';
+    CREATE FUNCTION first_of(x anyelement, y anyelement) RETURNS anyelement LANGUAGE sql IMMUTABLE STRICT AS 'SELECT coalesce(x, y)';
+    CREATE VIEW barrier WITH (security_barrier) AS SELECT a, strict_one(a, n) AS v FROM t WHERE inlined(a) < 12;
+    CREATE FUNCTION random_one() RETURNS int LANGUAGE sql AS 'SELECT (random() * 0)::int + 1';
+"""
+
+
+@pytest.mark.parametrize("query", [
+    "SELECT ignores(sum(a)::int) FROM t",
+    "SELECT ignores_strict(sum(a)::int) FROM t WHERE a > 100",
+    "SELECT n, ignores(count(*)::int) FROM t GROUP BY n ORDER BY n",
+    "SELECT a, ignores((SELECT max(a) FROM t)::int) FROM t ORDER BY a",
+    "SELECT a, ignores(generate_series(1, 3)) FROM t ORDER BY a",
+    "SELECT a, ignores(sum(a) OVER ()::int) FROM t ORDER BY a",
+    "SELECT (whole(t)).a, whole(t) FROM t ORDER BY 1",
+    "SELECT is_there(u), u.a FROM (SELECT 1) x LEFT JOIN t u ON u.a > 3 ORDER BY u.a",
+    "SELECT is_there(u), t.a FROM t LEFT JOIN t u ON u.a = t.a + 5 ORDER BY t.a",
+    "SELECT is_there(ROW(NULL, NULL, NULL, NULL)::t), a FROM t ORDER BY a",
+    "SELECT lowered(s COLLATE \"C\") FROM t ORDER BY lowered(s COLLATE \"C\") COLLATE \"POSIX\", a",
+    "SELECT lowered(s), count(*) FROM t GROUP BY GROUPING SETS ((lowered(s)), ()) ORDER BY 1, 2",
+    "SELECT DISTINCT ON (lowered(s)) lowered(s), a FROM t ORDER BY lowered(s), a DESC",
+    "SELECT a, y FROM t, one_out(a) ORDER BY a",
+    "SELECT a, one_out(a), ping(a), pong(a) FROM t ORDER BY a",
+    "SELECT by_name(z => a, x => n), by_name(a), by_name(a, z => 1), added(a, n), added(a), added(VARIADIC ARRAY[a, 2]) FROM t ORDER BY a",
+    "SELECT first_of(a, n), first_of(s, 'x'::text), first_of(NULL, a) FROM t ORDER BY a",
+    "SELECT * FROM barrier WHERE strict_one(a, 1) > 2 ORDER BY a",
+    "WITH RECURSIVE r AS (SELECT 1 AS x UNION ALL SELECT inlined(x) FROM r JOIN t ON t.a = r.x) SELECT x, strict_one(x, 1) FROM r ORDER BY 1",
+    "SELECT a, sum(a) OVER (ORDER BY a ROWS BETWEEN inlined(1) PRECEDING AND CURRENT ROW) FROM t ORDER BY a",
+    "SELECT count(*) FILTER (WHERE strict_one(a, n) > 3), array_agg(inlined(a) ORDER BY strict_one(a, n), a) FROM t",
+    "SELECT sum(inlined(a)), max(strict_one(a, 1)) FROM parted",
+    "SELECT s, sum(strict_one(a, 2)) FROM parted WHERE inlined(a) > 5 GROUP BY s ORDER BY s",
+    "SELECT a, random_one(), strict_one(random_one(), a) FROM t ORDER BY a",
+    "SELECT a, strict_one(a, (SELECT count(*) FROM t i WHERE i.a < inlined(t.a))::int) FROM t ORDER BY a",
+    "SELECT a FROM t WHERE (a, inlined(a)) IN (SELECT inlined(a), inlined(inlined(a)) FROM t) ORDER BY a",
+    "SELECT ARRAY[inlined(a), strict_one(a, n)]::text[], ROW(inlined(a), s)::text FROM t ORDER BY a",
+    "SELECT a, inlined(CASE strict_one(a, 1) WHEN inlined(a) THEN 1 WHEN inlined(2) THEN 2 END) FROM t ORDER BY a",
+])
+def test_odd_places(made, query):
+    """Wherever calls stand: rows and columns are those without the cache."""
+    made.execute(ODD)
+    made.execute("SET pg_arrow_cache.fragment_min_time = 0")
+    outcome(made, query)
+    outcome(made, query, prepare=True)
+    made.execute("UPDATE t SET a = a + 1; UPDATE parted SET a = a + 1")
+    outcome(made, query)
+    outcome(made, query, prepare=True)
