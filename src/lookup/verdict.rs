@@ -6,8 +6,8 @@ use pgrx::pg_sys;
 
 use super::call::Call;
 use super::forms::{self, Finding};
-use super::{portal, price};
 use super::rules::{self, UNKNOWN_CATALOGS};
+use super::{portal, price};
 use crate::pg::tree::Tree;
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FormHash, FormId};
