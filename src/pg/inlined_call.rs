@@ -64,7 +64,9 @@ pub unsafe fn expression_for(call: *mut pg_sys::FuncExpr, asked: &Asked<'_>) -> 
         let mut uses = vec![0; arguments.len()];
         let mut count = |node: Tree<'_, pg_sys::Node>| {
             let place = node.as_a::<pg_sys::Param>().map(|param| param.paramid as usize - 1);
-            place.and_then(|place| uses.get_mut(place)).map(|uses| *uses += 1);
+            if let Some(uses) = place.and_then(|place| uses.get_mut(place)) {
+                *uses += 1;
+            }
             false
         };
         search(body, 0, &mut count)?;

@@ -111,7 +111,7 @@ pub fn program<const N: usize>(case: &Case, rules: &Rules) -> Program {
 struct Replay<const N: usize> {
     /// One change of one transaction lies in the line.
     table: ChangeTable<N, 1, 1>,
-    ids: [Change; 6],
+    ids: [Change; 5],
     rules: Rules,
     server: Server,
     watches: bool,

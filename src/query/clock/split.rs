@@ -101,7 +101,7 @@ impl<'t> Comparison<'t> {
             by,
             operators: [Some((call.opno, compares)), moves],
             is_extreme,
-            table: if is_plain { var.varno as i32 } else { 0 },
+            table: if is_plain { var.varno } else { 0 },
         })
     }
 

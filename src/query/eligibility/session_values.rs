@@ -83,8 +83,8 @@ impl EligibilityChecker {
         let is_own = |function: pg_sys::Oid| {
             definition::of(function).is_some_and(|own| own.functions.is_empty() && own.trees.is_empty())
         };
-        // SAFETY: reads a catalog about an operator that the query uses.
         let is_as_listed = |operator, function: u32| {
+            // SAFETY: reads a catalog about an operator that the query uses.
             unsafe { kept!(pg_sys::get_opcode(operator)) }.to_u32() == function && is_own(function.into())
         };
         let are_as_listed =
