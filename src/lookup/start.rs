@@ -70,7 +70,7 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
     if let Some(part) = clock_free::part_of(desc) {
         return look_up_part(&store, (desc, part), planned, flags, planned_as);
     }
-    if let Some(reason) = plan_marker::refusal_of(desc.plan()) {
+    if let Some(reason) = plan_marker::refusal_of(desc.plan()).filter(|reason| !may_pass(*reason)) {
         match reason {
             Reason::TooQuick => {}
             Reason::MovingClock => session::keep_timed_for_parts(),
@@ -95,7 +95,7 @@ pub fn pass_at_once(desc: QueryDesc<'_>) -> bool {
     let refusal = if is_select { plan_marker::refusal_of(plan) } else { Some(Reason::NotSelect) };
     let quick = match refusal {
         // What is decided about these may depend on more.
-        Some(Reason::MovingClock | Reason::WriterInProgress) => return false,
+        Some(reason) if reason == Reason::MovingClock || may_pass(reason) => return false,
         Some(_) => None,
         None => match plan_marker::form_of(plan).map(Fingerprint::of_form) {
             Some(form) if quick_statements::will_skip_lookup(form) => Some(form),
@@ -177,8 +177,8 @@ fn look_up_part(
     task
 }
 
-/// Decides on the statement of a client whose plan was not refused, or on its part. `planned_as` is the fingerprint
-/// that it was planned with, if it was planned for this execution.
+/// Decides on the statement of a client whose plan was not refused, or was for what will pass, or on its part.
+/// `planned_as` is the fingerprint that it was planned with, if it was planned for this execution.
 #[inline(never)]
 fn look_up(
     store: &SharedStore,
@@ -224,7 +224,7 @@ fn look_up(
 }
 
 /// Does the statement itself have no part in this reason to bypass? Then whether it is quick is worth knowing: it will be looked up again
-/// and again.
+/// and again. Its plan may have been refused for that reason, too.
 fn may_pass(reason: Reason) -> bool {
     matches!(reason, Reason::OwnWrites | Reason::OwnDdl | Reason::WriterInProgress | Reason::Snapshot)
 }

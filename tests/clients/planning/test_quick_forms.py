@@ -48,6 +48,23 @@ def test_bypassed_until_another_session_has_stored_an_answer(connect, ask, mode)
     assert ask(hasty, 100) == [(b"new",)]
 
 
+@pytest.mark.parametrize("ask", [simple, bound])
+def test_bypassed_beside_more_changes_than_are_looked_at(connect, ask):
+    session = connect("-c pg_arrow_cache.min_execution_time=10s", prepare_threshold=None)
+    session.execute("CREATE TABLE t AS SELECT g AS a, 'row ' || g AS b FROM generate_series(1, 20000) g")
+    session.execute("CREATE TABLE written (n int)")
+    session.execute("BEGIN")
+    for _ in range(300):
+        session.execute("SAVEPOINT s; INSERT INTO written VALUES (1)", prepare=False)
+
+    def reason(number):
+        assert ask(session, number) == [(f"row {number}".encode(),)]
+        return session.reason()
+
+    assert [reason(number) for number in range(1, QUICK_RUNS + 1)] == ["own_writes"] * QUICK_RUNS
+    assert [reason(number) for number in range(20, 30)] == ["too_quick"] * 10
+
+
 def counted(session):
     return session.rows("SELECT sum(statements) FROM arrow_cache.bypass_reasons WHERE reason = 'too_quick'")[0][0]
 
