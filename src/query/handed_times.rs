@@ -86,8 +86,7 @@ fn time_of<'t>(column: &pg_sys::Var, queries: &Enclosing<'t>) -> Option<Tree<'t,
     let expression = child!(target.expr)?.as_node();
     let query = own.innermost()?;
     let from = child!(query.jointree)?.as_node();
-    (asks(expression) && !is_apart && !entry.security_barrier && always_has(from, column.varno))
-        .then_some(expression)
+    (asks(expression) && !is_apart && !entry.security_barrier && always_has(from, column.varno)).then_some(expression)
 }
 
 /// Returns true for a clock expression.
