@@ -97,14 +97,7 @@ pub unsafe fn expression_for(call: *mut pg_sys::FuncExpr, asked: &Asked<'_>) -> 
             || !is_as_declared
             || !shared.all(|(argument, _)| is_made_of_columns(*argument, asked.queries))
             || (may_be_computed && (KEEPS_BODIES || !is_described_alike));
-        // Who runs a function computes each argument once, even one that the body has no use for.
-        let may_go_beyond = || {
-            asked.may_go_beyond
-                && !KEEPS_BODIES
-                && is_described_alike
-                && !kept!(pg_sys::contain_volatile_functions((*call).args.cast()))
-        };
-        let may_stand = !goes_beyond || may_go_beyond();
+        let may_stand = !goes_beyond || (asked.may_go_beyond && !KEEPS_BODIES && is_described_alike);
         may_stand.then_some(Found { expression, goes_beyond })
     }
 }
