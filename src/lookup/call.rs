@@ -103,6 +103,11 @@ impl<'m> Call<'m> {
         }
     }
 
+    /// Returns true if some bodies stand where the planner might not put them.
+    pub fn goes_beyond(&self) -> bool {
+        self.bodies.is_some_and(|bodies| bodies.without.is_some())
+    }
+
     /// Returns true if bodies were put into the query, which its plan is to know of.
     pub fn has_bodies(&self) -> bool {
         self.bodies.is_some()

@@ -232,12 +232,16 @@ impl Inliner {
             if self.is_too_large || self.around.contains(&function) {
                 return call.cast();
             }
+            // A part of a body may be what GROUPING SETS group by, and would be NULL where they say so. Who runs a
+            // function computes each argument once, even one that the body has no use for.
+            let has_sets = self.queries.iter().any(|query| !(**query).groupingSets.is_null());
+            let is_volatile = || kept!(pg_sys::contain_volatile_functions((*call).args.cast()));
             let asked = Asked {
                 row: &row,
                 queries: &self.queries,
                 is_in_case: self.cases > 0,
                 is_beyond: self.is_beyond,
-                may_go_beyond: self.runs_at_once,
+                may_go_beyond: self.runs_at_once && !has_sets && !is_volatile(),
             };
             let Some(found) = expression_for(call, &asked).filter(|_| self.has_room()) else { return call.cast() };
             kept!(pg_sys::record_plan_function_dependency(self.root, function));

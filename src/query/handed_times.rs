@@ -86,7 +86,9 @@ fn time_of<'t>(column: &pg_sys::Var, queries: &Enclosing<'t>) -> Option<Tree<'t,
     let expression = child!(target.expr)?.as_node();
     let query = own.innermost()?;
     let from = child!(query.jointree)?.as_node();
-    (asks(expression) && !is_apart && !entry.security_barrier && always_has(from, column.varno)).then_some(expression)
+    // The planner keeps a column apart from the same expression elsewhere, which GROUPING SETS do not make NULL.
+    let is_kept = is_apart || entry.security_barrier || !query.groupingSets.is_null();
+    (asks(expression) && !is_kept && always_has(from, column.varno)).then_some(expression)
 }
 
 /// Returns true for a clock expression.

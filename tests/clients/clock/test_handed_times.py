@@ -55,6 +55,12 @@ BYPASSED = [
     "SELECT count(*), max(w::text) FROM t, (SELECT now() AS time) w WHERE t.at < w.time",
 ]
 
+# What GROUPING SETS make NULL is the column alone, and not the same expression elsewhere.
+GROUPED = [
+    "SELECT w.day, CURRENT_DATE AS today, count(*) FROM t, (SELECT CURRENT_DATE AS day) w GROUP BY GROUPING SETS ((w.day), ()) ORDER BY 1, 2",
+    "WITH w AS (SELECT CURRENT_DATE AS day) SELECT w.day, CURRENT_DATE - 1 AS before, count(*) FROM t, w GROUP BY ROLLUP (w.day) ORDER BY 1",
+]
+
 
 @pytest.fixture
 def filled(server):
@@ -98,6 +104,10 @@ def test_cached(filled, at, mode):
 def test_bypassed(filled, at):
     seen = compare(filled, at, BYPASSED, BY_INDEX)
     assert not [question for question, outcomes in seen.items() if ("HIT", None) in outcomes], seen
+
+
+def test_grouped(filled, at):
+    compare(filled, at, GROUPED)
 
 
 def test_changes_are_seen(filled, at, writer):

@@ -112,6 +112,46 @@ def test_a_failing_call_that_nobody_needs(made):
     outcome(made, query.format("a > 100"))
 
 
+@pytest.mark.parametrize("query", [
+    "SELECT failing_strict(a) FROM t WHERE a > 100",
+    "SELECT failing_strict(0) FROM t WHERE a > 100",
+    "SELECT CASE WHEN a > 0 THEN 1 ELSE failing_strict(0) END FROM t",
+    "SELECT 100 / strict_one(0, 0) FROM t WHERE a > 100",
+])
+def test_a_call_that_fails_where_nobody_comes_to_it(made, query):
+    """PostgreSQL does not plan the body of such a function before it is called, so nothing of it may be computed before."""
+    made.execute("CREATE FUNCTION failing_strict(x int) RETURNS int LANGUAGE sql STABLE STRICT "
+                 "AS 'SELECT CASE WHEN x > 5 THEN 1 / 0 ELSE 1 / coalesce(x) END'")
+    assert outcome(made, query) == LEFT
+
+
+def test_arguments_that_a_body_has_no_use_for(made):
+    """PostgreSQL runs this function, as its body is not what it is declared to be, and computes the arguments each time."""
+    made.execute("CREATE SEQUENCE numbers; CREATE FUNCTION unused(x bigint) RETURNS int LANGUAGE sql IMMUTABLE "
+                 "AS 'SELECT extract(year FROM now())::int'")
+    for number in (1, 2, 3):
+        made.rows("SELECT unused(nextval('numbers')) FROM t")
+        assert (made.status(), made.reason()) == LEFT
+        assert made.rows("SELECT last_value FROM numbers") == [(8 * number,)]
+    assert outcome(made, "SELECT unused(a) FROM t") == HIT
+
+
+@pytest.mark.parametrize("query, expected", [
+    ("SELECT a % 3, a % 3 + 1, plus_one(a % 3), count(*) FROM t GROUP BY {} ORDER BY 1, 2", LEFT),
+    ("SELECT u.b, u.b + 1, plus_one(u.b), count(*) FROM (SELECT a % 3 AS b FROM t) u GROUP BY {} ORDER BY 1, 2", LEFT),
+    ("SELECT a % 3, a % 3 + 1, plus_one_inlined(a % 3), count(*) FROM t GROUP BY {} ORDER BY 1, 2", HIT),
+])
+def test_a_part_of_a_body_is_grouped_by(made, query, expected):
+    """GROUPING SETS make what they group by NULL, also where it stands in a body that PostgreSQL puts there; not in others."""
+    made.execute("""
+        CREATE FUNCTION plus_one(x int) RETURNS int LANGUAGE sql STABLE STRICT AS 'SELECT coalesce(x + 1, 0)';
+        CREATE FUNCTION plus_one_inlined(x int) RETURNS int LANGUAGE sql STABLE AS 'SELECT coalesce(x + 1, 0)'
+    """)
+    column = "u.b" if "u.b" in query else "a % 3"
+    for sets in (f"GROUPING SETS (({column}), ({column} + 1))", f"CUBE ({column}, {column} + 1)"):
+        assert outcome(made, query.format(sets)) == expected
+
+
 def test_the_path_changes_in_the_statement(made, connect):
     """What a bypassed statement calls may change what names in bodies mean by then."""
     schema = f"{connect.schema}_other"
