@@ -180,9 +180,9 @@ fn miss(
     let plan = question.plan;
     let mut gaps = Vec::new();
     if !cuts.is_none() && question.only_asked {
-        gaps::check(store, plan, &clock)?;
+        gaps::check(store, plan, &clock, &cuts)?;
     } else if !cuts.is_none() && refused.is_none() {
-        gaps = gaps::find(store, question, &clock)?;
+        gaps = gaps::find(store, question, &clock, &cuts)?;
     }
     Ok(Found::Miss(Box::new(Miss {
         key,

@@ -1,7 +1,7 @@
 //! The gaps of a statement with cuts (`query::clock`), which are sought when its answer is about to be stored. Keeps
 //! nothing.
 
-use arrow_cache_core::Reason;
+use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys::{self, Oid};
 
 use super::question::Question;
@@ -13,7 +13,7 @@ use crate::pg::index_list::indexes_of;
 use crate::pg::inheritance::all_inheritors;
 use crate::pg::lists::oids;
 use crate::pg::tree::{Tree, child, children};
-use crate::query::clock::{self, Allowed, Clock, NotSought};
+use crate::query::clock::{self, Allowed, Clock, Cuts, NotSought};
 use crate::query::partitions::leaves;
 use crate::query::scan_of_parts::is_combined;
 use crate::shmem::SharedStore;
@@ -26,12 +26,12 @@ const MOST_TABLES: usize = 256;
 ///
 /// # Errors
 /// As `check`; `OutOfMemory`.
-pub fn find(store: &SharedStore, question: &Question<'_>, clock: &Clock<'_>) -> Result<Vec<u8>, Reason> {
+pub fn find(store: &SharedStore, question: &Question<'_>, clock: &Clock<'_>, cuts: &Cuts) -> Result<Vec<u8>, Reason> {
     let cost = cost_allowed(store, question.plan)?;
     let snapshot = question.snapshot.ok_or(Reason::MovingClock)?;
     // They belong to the answer, and not to the price of looking it up.
     price::pause();
-    let gaps = seek(clock, Some(snapshot), cost);
+    let gaps = seek(clock, cuts, Some(snapshot), cost);
     price::go_on();
     gaps.map_err(|(reason, _)| reason)
 }
@@ -40,20 +40,31 @@ pub fn find(store: &SharedStore, question: &Question<'_>, clock: &Clock<'_>) -> 
 ///
 /// # Errors
 /// `MovingClock`.
-pub fn check(store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>, clock: &Clock<'_>) -> Result<(), Reason> {
-    let found = seek(clock, None, cost_allowed(store, plan)?);
+pub fn check(
+    store: &SharedStore,
+    plan: Tree<'_, pg_sys::PlannedStmt>,
+    clock: &Clock<'_>,
+    cuts: &Cuts,
+) -> Result<(), Reason> {
+    let found = seek(clock, cuts, None, cost_allowed(store, plan)?);
     found.map(|_| ()).map_err(|(reason, _)| reason)
 }
 
 /// The relation and the column of the first cut whose gap would not be sought for a statement that costs so much.
 pub fn not_sought(clock: &Clock<'_>, cost: f64) -> Option<(Oid, i16)> {
-    seek(clock, None, cost).err()?.1
+    let cuts = clock::times(clock, &mut HashBuffer::new()).ok()?;
+    seek(clock, &cuts, None, cost).err()?.1
 }
 
 /// As `clock::gaps`, for a statement that costs so much.
-fn seek(clock: &Clock<'_>, snapshot: Option<&pg_sys::SnapshotData>, cost: f64) -> Result<Vec<u8>, NotSought> {
+fn seek(
+    clock: &Clock<'_>,
+    cuts: &Cuts,
+    snapshot: Option<&pg_sys::SnapshotData>,
+    cost: f64,
+) -> Result<Vec<u8>, NotSought> {
     let opens = |table, conditions| opens_at_once(clock, table, conditions);
-    clock::gaps(clock, snapshot, Allowed { cost, opens: &opens })
+    clock::gaps(clock, cuts, snapshot, Allowed { cost, opens: &opens })
 }
 
 /// Returns true if planning a search of a table, with these conditions on relation 1, waits for nobody and is quick.

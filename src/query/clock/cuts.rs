@@ -10,38 +10,39 @@ use pgrx::pg_sys::{self, Datum, Oid};
 /// Most clock expressions of a query.
 pub const MOST: usize = 16;
 
-/// The cuts of a statement, in the order of its clock expressions. Plain data.
+/// The cuts of a statement, each in the place of its clock expression. Plain data.
 #[derive(Clone, Copy, Debug)]
-pub struct Cuts {
-    cuts: [i64; MOST],
-    count: usize,
-}
+pub struct Cuts([Option<i64>; MOST]);
 
 impl Cuts {
     /// There are none.
-    pub const NONE: Self = Self { cuts: [0; MOST], count: 0 };
+    pub const NONE: Self = Self([None; MOST]);
 
-    /// One more, unless there are too many.
-    pub(super) fn add(&mut self, cut: i64) -> Option<()> {
-        *self.cuts.get_mut(self.count)? = cut;
-        self.count += 1;
+    /// Adds that of the clock expression in this place. `None` if there is no such place.
+    pub(super) fn add(&mut self, place: usize, cut: i64) -> Option<()> {
+        *self.0.get_mut(place)? = Some(cut);
         Some(())
     }
 
     /// Returns true if there are none.
     pub fn is_none(&self) -> bool {
-        self.count == 0
+        self.each().next().is_none()
+    }
+
+    /// The cuts, each with the place of its clock expression.
+    pub(super) fn each(&self) -> impl Iterator<Item = (usize, i64)> + '_ {
+        self.0.iter().enumerate().filter_map(|(place, cut)| Some((place, (*cut)?)))
     }
 
     /// What was stored before the gaps, if each cut lies in its gap. `stored` belongs to the same question.
     pub fn without_gaps<'s>(&self, stored: &'s [u8]) -> Option<&'s [u8]> {
-        let (before, gaps) = stored.split_at_checked(stored.len().checked_sub(self.count * GAP)?)?;
+        let (before, gaps) = stored.split_at_checked(stored.len().checked_sub(self.each().count() * GAP)?)?;
         let (gaps, _) = gaps.as_chunks::<GAP>();
-        let fits = |(cut, gap): (&i64, &[u8; GAP])| {
+        let fits = |((_, cut), gap): ((usize, i64), &[u8; GAP])| {
             let [before, behind] = numbers(gap);
-            before < *cut && *cut <= behind
+            before < cut && cut <= behind
         };
-        self.cuts.iter().zip(gaps).all(fits).then_some(before)
+        self.each().zip(gaps).all(fits).then_some(before)
     }
 }
 

@@ -69,20 +69,18 @@ impl Value {
 
 /// What a clock expression came to.
 #[derive(Clone, Copy)]
-pub struct Computed {
+struct Computed {
     /// Its value.
-    pub value: Value,
+    value: Value,
     /// What its value splits, if it moves all the time: it is a cut.
-    pub split: Option<Split>,
+    split: Option<Split>,
     /// The interval that the column is away from it, if the split has one.
     by: Option<Value>,
-    /// The conditions beside that.
-    pub conditions: *mut pg_sys::List,
 }
 
 impl Computed {
     /// The cut that its value is, which is not NULL; `None` if there is no telling, or it is none.
-    pub(super) fn cut(&self) -> Option<i64> {
+    fn cut(&self) -> Option<i64> {
         let by = self.by.filter(|by| by.type_oid == pg_sys::INTERVALOID && !by.is_null);
         // SAFETY: a value of that type that is not NULL, which lives as long as the values do.
         let by = by.map(|by| unsafe { &*by.datum.cast_mut_ptr::<pg_sys::Interval>() });
@@ -104,22 +102,26 @@ pub fn times(clock: &Clock<'_>, key: &mut HashBuffer) -> Result<Cuts, Reason> {
     if clock.trees.is_none() {
         return Ok(Cuts::NONE);
     }
-    let cuts = with_values(clock, |values| {
+    let cuts = in_own_memory(|| {
         let mut cuts = Cuts::NONE;
-        values.iter().try_for_each(|computed| add(key, &mut cuts, computed)).map(|()| cuts)
+        // SAFETY: the statement that carries the expressions is being planned or started.
+        let values = unsafe { computed(clock) }?;
+        let mut add_each = |(place, one)| add(key, &mut cuts, place, one);
+        values.iter().enumerate().try_for_each(&mut add_each).map(|()| cuts)
     });
-    cuts?.ok_or(Reason::MovingClock)
+    cuts.ok_or(Reason::MovingClock)
 }
 
-/// Adds a value to the key or, if it is one, to the cuts. `None` if there is no telling it.
-fn add(key: &mut HashBuffer, cuts: &mut Cuts, computed: &Computed) -> Option<()> {
+/// Adds the value of the expression in a place to the key or, if it is one, to the cuts. `None` if there is no telling
+/// it.
+fn add(key: &mut HashBuffer, cuts: &mut Cuts, place: usize, computed: &Computed) -> Option<()> {
     let Computed { value, split, .. } = computed;
     if value.is_null {
         // Comparing anything with it gives NULL.
         key.u8(IS_NULL);
     } else if split.is_some() {
         key.u8(IS_CUT);
-        cuts.add(computed.cut()?)?;
+        cuts.add(place, computed.cut()?)?;
     } else {
         key.u8(IS_VALUE);
         let (length, by_value) = value.form;
@@ -149,21 +151,34 @@ pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::C
     Some(unsafe { kept!(pg_sys::makeConst(value.type_oid, -1, none, length.into(), value.datum, false, true)) })
 }
 
-/// Computes the values of all clock expressions, and does something with them, which may run anything, other
-/// computations of such values too.
-///
-/// # Errors
-/// As `times`.
-pub fn with_values<R>(clock: &Clock<'_>, act: impl FnOnce(&[Computed]) -> R) -> Result<R, Reason> {
-    // SAFETY: the parent is there as long as this statement, and nobody uses what lies in the context afterwards. The
-    // expressions lie in a context that is still there: the statement that carries them is being planned or started.
+/// Does something in a memory context of its own, of which nobody uses anything afterwards.
+pub(super) fn in_own_memory<R>(act: impl FnOnce() -> R) -> R {
+    // SAFETY: the parent is there as long as this statement.
     unsafe {
         let context = context_below(pg_sys::CurrentMemoryContext, c"pg_arrow_cache clock");
         let caller = pg_sys::MemoryContextSwitchTo(context);
-        let result = computed(clock).ok_or(Reason::MovingClock).map(act);
+        let result = act();
         pg_sys::MemoryContextSwitchTo(caller);
         kept!(pg_sys::MemoryContextDelete(context));
         result
+    }
+}
+
+/// The expressions for which there are values of all parameters; those of a statement without any count as NULL, in
+/// the current memory context. `None` if the parameters are still to be fetched.
+///
+/// # Safety
+/// The expressions must be in memory.
+pub(super) unsafe fn with_params(clock: &Clock<'_>) -> Option<ClockTrees> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let may_have_params = |one: &Carried| one.noted.found.has_params || !one.conditions.is_null();
+        let has_params = clock.trees.entries().iter().any(may_have_params);
+        match clock.params {
+            None if has_params => Some(clock.trees.without_params()),
+            Some(params) if has_params && params.paramFetch.is_some() => None,
+            _ => Some(clock.trees),
+        }
     }
 }
 
@@ -175,13 +190,7 @@ pub fn with_values<R>(clock: &Clock<'_>, act: impl FnOnce(&[Computed]) -> R) -> 
 unsafe fn computed<'r>(clock: &Clock<'_>) -> Option<&'r [Computed]> {
     // SAFETY: the caller's promise; room for as many results as are written.
     unsafe {
-        let may_have_params = |one: &Carried| one.noted.found.has_params || !one.conditions.is_null();
-        let has_params = clock.trees.entries().iter().any(may_have_params);
-        let trees = match clock.params {
-            None if has_params => clock.trees.without_params(),
-            Some(params) if has_params && params.paramFetch.is_some() => return None,
-            _ => clock.trees,
-        };
+        let trees = with_params(clock)?;
         let clock = Clock { trees, ..*clock };
         let _unshown = Unshown::new();
         let entries = trees.entries();
@@ -219,7 +228,7 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Computed) -> Option<()> {
                 Some(by) => Some(value_of(type_of(by), interval, clock.params)?),
                 None => None,
             };
-            results.add(place).write(Computed { value, split, by, conditions: entry.conditions });
+            results.add(place).write(Computed { value, split, by });
         }
     }
     Some(())

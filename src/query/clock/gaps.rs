@@ -4,9 +4,10 @@
 use arrow_cache_core::{Reason, RoomyVec};
 use pgrx::pg_sys::{self, Datum, Oid};
 
+use super::carried::Carried;
 use super::comparisons::time_column;
-use super::cuts::rank;
-use super::evaluation::{Clock, Computed, with_values};
+use super::cuts::{Cuts, rank};
+use super::evaluation::{Clock, in_own_memory, with_params};
 use super::split::Split;
 use crate::pg::neighbour_search::{Planned, Side, plan};
 
@@ -25,24 +26,28 @@ pub struct Allowed<'q> {
 /// Why gaps are not found, and the relation and the column of the cut whose gap may not be sought.
 pub type NotSought = (Reason, Option<(Oid, i16)>);
 
-/// The gaps of a statement that has cuts, as bytes. It runs under the snapshot: an MVCC snapshot that is registered or
-/// active. Without one, nothing is run, and nothing is given: whether the gaps may be sought is checked.
+/// The gaps around these cuts of a statement, as bytes. It runs under the snapshot: an MVCC snapshot that is registered
+/// or active. Without one, nothing is run, and nothing is given: whether the gaps may be sought is checked.
 ///
 /// # Errors
-/// `MovingClock` if a search may not be done, or a value cannot be computed any more; `OutOfMemory`.
+/// `MovingClock` if a search may not be done; `OutOfMemory`.
 pub fn gaps(
     clock: &Clock<'_>,
+    cuts: &Cuts,
     snapshot: Option<&pg_sys::SnapshotData>,
     allowed: Allowed<'_>,
 ) -> Result<Vec<u8>, NotSought> {
-    let found = with_values(clock, |values| {
+    in_own_memory(|| {
+        // SAFETY: the statement that carries the expressions is being planned or started.
+        let entries = unsafe { with_params(clock).map_or(&[][..], |trees| trees.entries()) };
         let mut gaps = Vec::new();
-        for (computed, split) in splits(values) {
+        for (place, cut) in cuts.each() {
+            let entry = entries.get(place).and_then(|entry| Some((entry, entry.noted.split.as_ref()?)));
+            let (entry, split) = entry.ok_or((Reason::MovingClock, None))?;
             let not_sought = (Reason::MovingClock, Some((split.relation, split.column)));
-            let [before, behind] = searches(clock, computed, split, allowed).ok_or(not_sought)?;
+            let [before, behind] = searches(clock, entry, split, cut, allowed).ok_or(not_sought)?;
             let Some(snapshot) = snapshot else { continue };
-            // SAFETY: planned in the memory context of the computation, which is still there; the snapshot is that of
-            // the statement.
+            // SAFETY: planned in the present memory context; the snapshot is that of the statement.
             let [before, behind] = unsafe { [before.value(snapshot), behind.value(snapshot)] };
             let rank = |value| rank(split.type_oid, value);
             let gap = [before.map_or(i64::MIN, rank), behind.map_or(i64::MAX, rank)];
@@ -51,27 +56,20 @@ pub fn gaps(
             }
         }
         Ok(gaps)
-    });
-    found.unwrap_or_else(|reason| Err((reason, None)))
-}
-
-/// The values that are cuts.
-fn splits(values: &[Computed]) -> impl Iterator<Item = (&Computed, &Split)> {
-    values.iter().filter_map(|computed| Some((computed, computed.split.as_ref().filter(|_| !computed.value.is_null)?)))
+    })
 }
 
 /// The searches on both sides of a cut; `None` if they may not be done.
-fn searches(clock: &Clock<'_>, computed: &Computed, split: &Split, allowed: Allowed<'_>) -> Option<[Planned; 2]> {
+fn searches(clock: &Clock<'_>, entry: &Carried, split: &Split, cut: i64, allowed: Allowed<'_>) -> Option<[Planned; 2]> {
     let column = time_column(split.relation, split.column, split.type_oid)?;
-    if !(allowed.opens)(split.relation, computed.conditions) {
+    if !(allowed.opens)(split.relation, entry.conditions) {
         return None;
     }
-    let cut = computed.cut()?;
     let time = if split.type_oid == pg_sys::DATEOID { Datum::from(i32::try_from(cut).ok()?) } else { Datum::from(cut) };
     let params = clock.params.map_or(std::ptr::null_mut(), |params| params.as_ptr());
     let search = |side| {
         // SAFETY: a number is a value of the column's type; conditions and parameters of the statement.
-        let planned = unsafe { plan(&column, time, side, computed.conditions, params) }?;
+        let planned = unsafe { plan(&column, time, side, entry.conditions, params) }?;
         (planned.cost() <= (allowed.cost / 2.0).max(SMALL_COST)).then_some(planned)
     };
     Some([search(Side::Before)?, search(Side::Behind)?])

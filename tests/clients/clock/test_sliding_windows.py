@@ -310,6 +310,29 @@ def test_cursors(logged, at):
     assert cached.rows(question) == plain.rows(question)
 
 
+def test_cuts_beside_settled_times_of_the_same_value(server, at):
+    """Which times are cuts is found out once for each statement, so that each gap is sought in the column of its own cut."""
+    server.set(after(5))
+    server.psql("""SET TimeZone = UTC; DROP TABLE IF EXISTS settled;
+        CREATE TABLE settled (at timestamptz, plain timestamp);
+        INSERT INTO settled VALUES ('2026-03-10 12:00:15', '2026-03-10 11:00:00'), ('2026-03-10 13:00:00', '2026-03-10 12:00:40')""")
+    full = "date_trunc('minute', {}) + interval '{} seconds'".format
+    tz, local = full("now()", 10), full("localtimestamp", 30)
+    question = f"""SELECT count(*) FILTER (WHERE at > greatest(now(), {tz})), count(*) FILTER (WHERE plain > greatest(localtimestamp, {local})),
+        count(*) FILTER (WHERE plain < {local}), count(*) FILTER (WHERE at < {tz}) FROM settled"""
+    cached, plain = sessions(at, "-c plan_cache_mode=force_generic_plan")
+    cached.execute(f"PREPARE settling AS SELECT count(*) FROM settled WHERE plain < {local}")
+    cached.execute(f"PREPARE asked AS {question}")
+    seen = []
+    for second in (5, 5, 8, 20, 25, 8):
+        server.set(after(second))
+        # The session has just found that the time at which `plain` is cut settles.
+        cached.execute("EXECUTE settling", prepare=False)
+        assert cached.rows("EXECUTE asked", prepare=False) == plain.rows(question), second
+        seen.append(cached.status())
+    assert "HIT" in seen
+
+
 def test_parameters(logged, at):
     """Also where a driver binds them, and where the value is NULL, or the expression raises."""
     question = "SELECT count(*), min(id) FROM log WHERE at > now() - %s::interval AND at <= COALESCE(%s::timestamptz, now())"
