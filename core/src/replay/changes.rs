@@ -193,8 +193,12 @@ impl<const N: usize, const LINES: usize, const PLACES: usize> ChangeTable<N, LIN
             self.lines[line].len = 0;
             changes.iter().take(len.into()).try_for_each(|change| self.note(parent, *change))?;
         }
-        while let Some(change) = self.take_further(line, |other| other == child) {
+        let mut taken = self.take_further(line, |other| other == child);
+        while taken != 0 {
+            let Note { change, next_of_line, .. } = *self.at(taken);
+            self.give_back(taken);
             self.note(parent, change)?;
+            taken = next_of_line;
         }
         Ok(())
     }
@@ -253,29 +257,41 @@ impl<const N: usize, const LINES: usize, const PLACES: usize> ChangeTable<N, LIN
             self.lines[line].len = 0;
         }
         if further != 0 {
-            while self.take_further(line, &is_asked_for).is_some() {}
+            self.forget_further(line, is_asked_for);
         }
     }
 
-    /// Takes out a note of a line that one of the transactions has that are asked for, if there is one.
     #[cold]
     #[inline(never)]
-    fn take_further(&mut self, line: usize, is_asked_for: impl Fn(u32) -> bool) -> Option<Change> {
-        let (mut before, mut place) = (0, self.lines[line].further);
-        while place != 0 && !is_asked_for(self.at(place).xid) {
-            (before, place) = (place, self.at(place).next_of_line);
+    fn forget_further(&mut self, line: usize, is_asked_for: impl Fn(u32) -> bool) {
+        let mut taken = self.take_further(line, is_asked_for);
+        while taken != 0 {
+            let place = taken;
+            taken = self.at(place).next_of_line;
+            self.give_back(place);
         }
-        if place == 0 {
-            return None;
+    }
+
+    /// Takes the notes out that a line has of the transactions that are asked for, in one pass: others of it may have thousands.
+    /// Returns the first of those taken, linked by `next_of_line`. They are found nowhere any more, and are to be given back.
+    fn take_further(&mut self, line: usize, is_asked_for: impl Fn(u32) -> bool) -> Link {
+        let (mut kept, mut taken, mut place) = (0, 0, self.lines[line].further);
+        while place != 0 {
+            let Note { xid, next_of_line: next, .. } = *self.at(place);
+            if is_asked_for(xid) {
+                match kept {
+                    0 => self.lines[line].further = next,
+                    _ => self.at_mut(kept).next_of_line = next,
+                }
+                self.unlink_from_pair(place);
+                self.at_mut(place).next_of_line = taken;
+                taken = place;
+            } else {
+                kept = place;
+            }
+            place = next;
         }
-        let Note { change, next_of_line, .. } = *self.at(place);
-        match before {
-            0 => self.lines[line].further = next_of_line,
-            _ => self.at_mut(before).next_of_line = next_of_line,
-        }
-        self.unlink_from_pair(place);
-        self.give_back(place);
-        Some(change)
+        taken
     }
 
     fn unlink_from_pair(&mut self, place: Link) {

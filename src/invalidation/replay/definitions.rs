@@ -6,7 +6,7 @@
 //! nothing.
 
 use arrow_cache_core::versions::slots::FIXED_SLOTS;
-use arrow_cache_core::{Change, ChangeKind, ReplayedChanges, SlotId, Versions};
+use arrow_cache_core::{ChangeKind, ReplayedChanges, SlotId, Versions};
 use pgrx::pg_sys;
 
 use super::catalog_caches::catalog_of;
@@ -53,21 +53,25 @@ impl Redefined {
     /// What a commit has redefined, by what is noted of it and by its messages.
     #[inline(never)]
     pub fn by(commit: &Ended<'_>, changes: &ReplayedChanges) -> Self {
-        let (mut redefined, mut has_rows) = (Self::default(), false);
+        let (mut redefined, mut has_rows, mut noted) = (Self::default(), false, Catalogs::none());
         for part in commit.all() {
             changes.for_each(part, |change| match change.kind() {
                 ChangeKind::Slot(_) => has_rows = true,
-                ChangeKind::Catalog(catalog) => redefined.add(catalog),
-                ChangeKind::CatalogInPlace(_) => {}
+                ChangeKind::Catalog(catalog) => {
+                    redefined.add(catalog);
+                    noted.insert(catalog);
+                }
+                ChangeKind::CatalogInPlace(catalog) => noted.insert(catalog),
             });
         }
-        redefined.add_messages(commit, changes, has_rows);
+        redefined.add_messages(commit, &noted, has_rows);
         redefined
     }
 
-    /// Adds what the messages of a commit tell. `has_rows`: it is noted with rows of files that are not known to be those of catalogs.
-    fn add_messages(&mut self, commit: &Ended<'_>, changes: &ReplayedChanges, has_rows: bool) {
-        let is_noted = |catalog| is_noted(commit, changes, catalog);
+    /// Adds what the messages of a commit tell. `noted`: the catalogs that it is noted with. `has_rows`: it is noted with rows of files that
+    /// are not known to be those of catalogs.
+    fn add_messages(&mut self, commit: &Ended<'_>, noted: &Catalogs, has_rows: bool) {
+        let is_noted = |catalog| noted.contains(catalog);
         let mut names_relations = false;
         // All messages about rows of one cache say the same here.
         let mut seen = [false; CACHES];
@@ -141,12 +145,25 @@ impl Redefined {
     }
 }
 
-/// Returns true if a commit is noted with changes of rows of this catalog, where they stand or not.
-fn is_noted(commit: &Ended<'_>, changes: &ReplayedChanges, catalog: u16) -> bool {
-    let wanted = [Change::catalog(catalog), Change::catalog_in_place(catalog)];
-    let mut found = false;
-    for part in commit.all() {
-        changes.for_each(part, |change| found |= wanted.contains(&change));
+/// Catalogs that a commit is noted with, whether rows of theirs were written or overwritten where they stand.
+/// It is filled once: a commit may have thousands of sub-transactions, and messages about dozens of caches.
+struct Catalogs([u64; Self::WORDS]);
+
+impl Catalogs {
+    /// Catalogs that messages can be about have OIDs below 64 times this. Others are never asked for, and not kept.
+    const WORDS: usize = 128;
+
+    fn none() -> Self {
+        Self([0; Self::WORDS])
     }
-    found
+
+    fn insert(&mut self, catalog: u16) {
+        if let Some(word) = self.0.get_mut(usize::from(catalog) / 64) {
+            *word |= 1 << (catalog % 64);
+        }
+    }
+
+    fn contains(&self, catalog: u16) -> bool {
+        self.0.get(usize::from(catalog) / 64).is_some_and(|word| word & 1 << (catalog % 64) != 0)
+    }
 }
