@@ -1,7 +1,7 @@
 //! What the process that replays does, step by step. Readers cannot influence it, except that they may hold it up by their locks: so the
 //! steps are known before, and the state of the server is that of the last step.
 
-use crate::slots::{CATALOGS, DDL, FILE, OID, beginning_anew, ids};
+use crate::slots::{CATALOGS, COUNT, DDL, FILE, OID, beginning_anew, ids};
 use crate::wal::{Case, Messages, Record, Rules};
 use arrow_cache_core::replay::changes::{Change, ChangeKind, ChangeTable};
 use std::collections::BTreeSet;
@@ -111,7 +111,7 @@ pub fn program<const N: usize>(case: &Case, rules: &Rules) -> Program {
 struct Replay<const N: usize> {
     /// One change of one transaction lies in the line.
     table: ChangeTable<N, 1, 1>,
-    ids: [Change; 6],
+    ids: [Change; COUNT],
     rules: Rules,
     server: Server,
     watches: bool,
