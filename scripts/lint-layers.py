@@ -18,7 +18,7 @@ SRC_ROOMS = ["lib", "hooks", "copy", "functions", "export", "fragments", "captur
 CORE_ROOMS = ["lib", "cache formats sql_text result_digest", "replay", "versions", "hash", "known_relations prefetch room reserve shown",
               "atomics reason"]
 
-MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60
+MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_COLUMNS_OF_A_COMMENT = 400, 60, 120
 
 # Name of the rule; where in src/ the code may stand; the code; what the rule says.
 ONLY = [
@@ -83,6 +83,7 @@ def unfold(code, at, path, found):
 class Source:
     def __init__(self, root, name):
         self.name, raw = name, (root / name).read_text()
+        self.lines = raw.split("\n")
         self.text = NOT_CODE.sub(lambda m: blanked(m[0]) if m[0].startswith("/") else m[0], raw)    # strings stay
         self.code = NOT_CODE.sub(lambda m: blanked(m[0]), raw)
         tree, _, rest = name.partition("src/")
@@ -187,6 +188,16 @@ def check_circles(sources, modules, breach):
                    ", ".join(f"{one.name}:{line} {target.name.rsplit('/', 1)[1]}" for one, line, target in steps))
 
 
+def check_comments(source, breach):
+    """Comments on lines of their own, but for rows of tables: they keep to a width, and state instead of asking."""
+    for number, line in enumerate(source.lines, 1):
+        if re.match(r"\s*//(?![/!] \|)", line):
+            if len(line) > MOST_COLUMNS_OF_A_COMMENT:
+                breach(source, number, f"width {source.name}", f"{len(line)} columns, at most {MOST_COLUMNS_OF_A_COMMENT} in a comment")
+            if re.search(r"//[/!] .*\?$", line):
+                breach(source, number, f"question {source.name}", "a comment states (“Returns true if …”), and does not ask")
+
+
 def check_lengths(source, breach):
     lines = [number for number, line in enumerate(source.text.split("\n"), 1) if line.strip()]
     if len(lines) > MOST_LINES:
@@ -229,6 +240,7 @@ def main():
     for source in sources:
         check_code(source, breach)
         check_lengths(source, breach)
+        check_comments(source, breach)
     for source in housed:
         check_order(source, modules, breach)
         check_kernel(source, modules, breach)

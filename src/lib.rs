@@ -15,8 +15,10 @@
 //! * `invalidation`: what a transaction has changed, and its publication
 //! * `shmem`: the shared block
 //! * `session`: where the present statement stands
-//! * `query` (what a query is and whether its answer may be kept) and `arrow` (values to Arrow and back), which do not use each other
-//! * `settings`, `pg` (everything that is only about the server), `error`, and the crate `core`, which knows no PostgreSQL
+//! * `query` (what a query is and whether its answer may be kept) and `arrow` (values to Arrow and back), which do not
+//!   use each other
+//! * `settings`, `pg` (everything that is only about the server), `error`, and the crate `core`, which knows no
+//!   PostgreSQL
 //!
 //! docs/architecture/overview.md follows a statement through all of them.
 
@@ -49,11 +51,13 @@ use pgrx::pg_sys;
 
 pgrx::pg_module_magic!(name = c"pg_arrow_cache", version = settings::VERSION_TEXT);
 
-/// Called by the server when it loads the library. If the library is preloaded, this defines the settings and installs the hooks. If it
-/// is loaded in any other way, this does nothing, and the SQL functions report that it must be preloaded.
+/// Called by the server when it loads the library. If the library is preloaded, this defines the settings and installs
+/// the hooks. If it is loaded in any other way, this does nothing, and the SQL functions report that it must be
+/// preloaded.
 ///
-/// A server that `pg_upgrade` has started is the exception: loading the library there without preloading it is an error. `pg_upgrade
-/// --check` loads the libraries of all functions, so it finds out that the new server lacks the provider of the policies' labels.
+/// A server that `pg_upgrade` has started is the exception: loading the library there without preloading it is an
+/// error. `pg_upgrade --check` loads the libraries of all functions, so it finds out that the new server lacks the
+/// provider of the policies' labels.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn _PG_init() {
     // SAFETY: the server calls this.

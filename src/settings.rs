@@ -1,7 +1,7 @@
 //! Every setting of the extension, with its unit and range.
 //!
-//! The only file that holds `GucSetting`s; the rest of the code calls the typed functions below. The server changes the values.
-//! Settings that size shared memory are read once, by the postmaster, before the shared block exists.
+//! The only file that holds `GucSetting`s; the rest of the code calls the typed functions below. The server changes the
+//! values. Settings that size shared memory are read once, by the postmaster, before the shared block exists.
 
 use std::ffi::{CStr, CString};
 use std::time::Duration;
@@ -290,19 +290,20 @@ fn define_presets() {
     );
 }
 
-/// What a setting is now. pgrx's own getter also asks which thread it runs on, which costs a call of the dynamic linker; each statement reads several
-/// settings.
+/// What a setting is now. pgrx's own getter also asks which thread it runs on, which costs a call of the dynamic
+/// linker; each statement reads several settings.
 fn now<T: GucValue>(setting: &GucSetting<T>) -> T {
-    // SAFETY: the variable is initialized, and only this thread, the only one of the process, changes it: never while it is read.
+    // SAFETY: the variable is initialized, and only this thread, the only one of the process, changes it: never while
+    // it is read.
     unsafe { T::from_raw(*setting.as_ptr()) }
 }
 
-/// Is this session served from the cache at all?
+/// Returns true if this session is served from the cache at all.
 pub fn enabled() -> bool {
     now(&ENABLED)
 }
 
-/// May this session store results?
+/// Returns true if this session may store results.
 pub fn populate() -> bool {
     now(&POPULATE)
 }
@@ -350,7 +351,7 @@ pub fn min_runs() -> u32 {
     now(&MIN_RUNS) as u32
 }
 
-/// Does this session compute answers from fragments?
+/// Returns true if this session computes answers from fragments.
 pub fn enable_fragments() -> bool {
     now(&ENABLE_FRAGMENTS)
 }
@@ -365,7 +366,7 @@ pub fn fragment_bytes() -> u64 {
     memory_bytes() as u64 / 100 * u64::from(now(&FRAGMENT_MEMORY_PERCENT).unsigned_abs())
 }
 
-/// Is each query computed from fragments that can be, from its first run on?
+/// Returns true if each query that can be computed from fragments is, from its first run on.
 pub fn debug_force_fragments() -> bool {
     now(&DEBUG_FORCE_FRAGMENTS)
 }
@@ -390,7 +391,7 @@ pub fn trusted_extensions<'s>() -> Option<&'s CStr> {
     (!list.to_bytes().trim_ascii().is_empty()).then_some(list)
 }
 
-/// Which statements are logged?
+/// The statements that are logged.
 pub fn log_decisions() -> LogDecisions {
     now(&LOG_DECISIONS)
 }

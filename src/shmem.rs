@@ -1,8 +1,10 @@
-//! The shared block. It is requested before the server starts, laid out by `core::Layout`, and attached once in each backend.
+//! The shared block. It is requested before the server starts, laid out by `core::Layout`, and attached once in each
+//! backend.
 //!
-//! The only file that names LWLocks, the DSA area or a raw pointer into the block. The locks are one named tranche: one lock for each
-//! partition of the index, then one for the store's free and limbo lists. No two of them are ever held together. While one is held,
-//! nothing allocates, raises or calls PostgreSQL: `core` guarantees that for the closures that it passes.
+//! The only file that names LWLocks, the DSA area or a raw pointer into the block. The locks are one named tranche: one
+//! lock for each partition of the index, then one for the store's free and limbo lists. No two of them are ever held
+//! together. While one is held, nothing allocates, raises or calls PostgreSQL: `core` guarantees that for the closures
+//! that it passes.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_void};
@@ -29,9 +31,9 @@ pub type SharedStore = Store<'static, PartitionLocks, SharedArena>;
 /// Where everything lies. It is computed from settings of the postmaster, so it is equal in every process.
 static LAYOUT: OnceLock<Layout> = OnceLock::new();
 
-/// Start of the block. Each process has its own copy, inherited from the postmaster through fork. The postmaster overwrites it when it
-/// sets up shared memory again after a crash. (These are atomics because their loads are plain; a thread-local variable of a library
-/// costs a call.)
+/// Start of the block. Each process has its own copy, inherited from the postmaster through fork. The postmaster
+/// overwrites it when it sets up shared memory again after a crash. (These are atomics because their loads are plain; a
+/// thread-local variable of a library costs a call.)
 static BLOCK: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 /// Start of the array of locks, in the same way.
 static LOCKS: AtomicPtr<pg_sys::LWLockPadded> = AtomicPtr::new(std::ptr::null_mut());
@@ -66,13 +68,13 @@ pub fn request() {
     }
 }
 
-/// Creates the block, or finds it. From the shared-memory startup hook only. It runs again after a crash of a backend, when all shared
-/// memory is created anew.
+/// Creates the block, or finds it. From the shared-memory startup hook only. It runs again after a crash of a backend,
+/// when all shared memory is created anew.
 pub fn startup() {
     let layout = layout();
     let mut found = false;
-    // SAFETY: called from the startup hook. The lock makes creating the block exclusive, and the block is as large as was requested. The
-    // release at the end is reached unless the server stops.
+    // SAFETY: called from the startup hook. The lock makes creating the block exclusive, and the block is as large as
+    // was requested. The release at the end is reached unless the server stops.
     unsafe {
         let init_lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
         kept!(pg_sys::LWLockAcquire(init_lock, pg_sys::LWLockMode::LW_EXCLUSIVE));
@@ -92,7 +94,8 @@ pub fn startup() {
         COUNTERS.set(None);
         if !found {
             SharedStore::initialize(block, layout);
-            // Without a source of randomness keys are predictable; that does no harm, since the text of an entry is compared too.
+            // Without a source of randomness keys are predictable; that does no harm, since the text of an entry is
+            // compared too.
             view(std::ptr::null_mut()).set_seed(backend::random().unwrap_or(0));
             let tranche = i32::from((*locks).lock.tranche);
             let area = compat::create_area(block.add(layout.arena_offset).cast(), layout.arena_len, tranche);
@@ -112,7 +115,7 @@ pub fn seed() -> Option<u64> {
 /// Index of AddinShmemInitLock in the main array (lwlocknames.h), the same in 15 to 18.
 const ADDIN_SHMEM_INIT_LOCK: usize = 21;
 
-/// Was the library loaded by `shared_preload_libraries`?
+/// Returns true if the library was loaded by `shared_preload_libraries`.
 pub fn preloaded() -> bool {
     !BLOCK.load(Relaxed).is_null()
 }
@@ -172,7 +175,8 @@ fn view(area: *mut pg_sys::dsa_area) -> SharedStore {
     }
 }
 
-/// The store, for what does not touch the payload area: this needs no handle of that, so it can be called where nothing may be allocated.
+/// The store, for what does not touch the payload area: this needs no handle of that, so it can be called where nothing
+/// may be allocated.
 pub fn store_without_area() -> Option<SharedStore> {
     preloaded().then(|| view(AREA.load(Relaxed)))
 }
@@ -193,8 +197,9 @@ pub fn wake_waiters(place: usize) {
 #[cold]
 #[inline(never)]
 fn attach() {
-    // SAFETY: `startup` created the area in place. The handle is allocated in the context that lives as long as the backend. The mapping
-    // is pinned, so no resource owner releases it. The exit callback gives back the reference that attaching took.
+    // SAFETY: `startup` created the area in place. The handle is allocated in the context that lives as long as the
+    // backend. The mapping is pinned, so no resource owner releases it. The exit callback gives back the reference that
+    // attaching took.
     unsafe {
         let place: *mut c_void = BLOCK.load(Relaxed).add(layout().arena_offset).cast();
         let caller = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
@@ -207,14 +212,15 @@ fn attach() {
     }
 }
 
-/// Gives back what this backend still holds, adds what it has gathered to the entries, and gives back its reference to the payload area.
+/// Gives back what this backend still holds, adds what it has gathered to the entries, and gives back its reference to
+/// the payload area.
 unsafe extern "C-unwind" fn release_area(_code: i32, place: pg_sys::Datum) {
     let body = || {
-        // What a function is computed in while a statement is planned outlives the transaction, and nobody resets it in a process that is told to
-        // quit.
-        // SAFETY: the backend is ending, and has aborted its transaction before (ShutdownPostgres, which is called before those of this kind), so
-        // that nothing in the context of its last message is used any more. The server has forgotten that message's text. It is null in a
-        // process without a client.
+        // What a function is computed in while a statement is planned outlives the transaction, and nobody resets it in
+        // a process that is told to quit.
+        // SAFETY: the backend is ending, and has aborted its transaction before (ShutdownPostgres, which is called
+        // before those of this kind), so that nothing in the context of its last message is used any more. The server
+        // has forgotten that message's text. It is null in a process without a client.
         unsafe {
             if !pg_sys::MessageContext.is_null() {
                 kept!(pg_sys::MemoryContextReset(pg_sys::MessageContext));
@@ -237,8 +243,8 @@ pub struct PartitionLocks {
 
 impl PartitionLocks {
     fn hold<R>(&self, index: usize, mode: pg_sys::LWLockMode::Type, f: impl FnOnce() -> R) -> R {
-        // SAFETY: `index` is at most PARTITIONS, and PARTITIONS + 1 locks were requested. `f` comes from `core` and cannot raise, so the
-        // release is reached.
+        // SAFETY: `index` is at most PARTITIONS, and PARTITIONS + 1 locks were requested. `f` comes from `core` and
+        // cannot raise, so the release is reached.
         unsafe {
             let lock = &raw mut (*self.first.add(index)).lock;
             kept!(pg_sys::LWLockAcquire(lock, mode));
@@ -291,9 +297,9 @@ impl Arena for SharedArena {
     }
 
     fn address(&self, pointer: ArenaPtr) -> *mut u8 {
-        // The area has a single segment, number 0, which starts at its place. So the pointer is the offset (dsa.c, "segment 0" of an
-        // in-place area).
-        // A check asks for places that it has not looked at yet, and that the area has not handed out if something is damaged.
+        // The area has a single segment, number 0, which starts at its place. So the pointer is the offset (dsa.c,
+        // "segment 0" of an in-place area). A check asks for places that it has not looked at yet, and that the area
+        // has not handed out if something is damaged.
         BLOCK.load(Relaxed).wrapping_add(layout().arena_offset).wrapping_add(pointer.0 as usize)
     }
 }

@@ -1,7 +1,9 @@
-//! What the store's steps cost, by number of entries and of threads: `cargo run --release -p arrow_cache_core --example store_costs`.
+//! What the store's steps cost, by number of entries and of threads: `cargo run --release -p arrow_cache_core --example
+//! store_costs`.
 //!
-//! Nanoseconds, the best of many short rounds, because other programs use the machine too. Keys are asked for in random order, so with many
-//! entries the processor's caches miss as they would in a server. A lock here is a counter, as cheap as the server's without waiting.
+//! Nanoseconds, the best of many short rounds, because other programs use the machine too. Keys are asked for in random
+//! order, so with many entries the processor's caches miss as they would in a server. A lock here is a counter, as
+//! cheap as the server's without waiting.
 
 use arrow_cache_core::cache::key::CacheKey;
 use arrow_cache_core::cache::layout::{Layout, PARTITIONS, Sizes};

@@ -1,4 +1,5 @@
-//! The atomics of the crate: those of `std`. The models of `core/loom` put others in their place, which try what other processes may see.
+//! The atomics of the crate: those of `std`. The models of `core/loom` put others in their place, which try what other
+//! processes may see.
 
 #[cfg(modelled)]
 #[path = "../loom/src/atomics.rs"]

@@ -43,8 +43,8 @@ impl Hash128 {
     }
 }
 
-/// Parts like those of [`StreamHasher`], gathered and then hashed together: for the few hundred bytes of a statement that takes a fraction
-/// of the time. Keeps its memory when it is cleared.
+/// Parts like those of [`StreamHasher`], gathered and then hashed together: for the few hundred bytes of a statement
+/// that takes a fraction of the time. Keeps its memory when it is cleared.
 ///
 /// If there is no memory for a part, the hash differs from every other.
 #[derive(Default, Debug)]
@@ -138,7 +138,7 @@ impl HashBuffer {
         self.bytes.len()
     }
 
-    /// Has nothing been gathered?
+    /// Returns true if nothing has been gathered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -154,7 +154,7 @@ impl HashBuffer {
         Hash128::from_digest(xxh3_128_with_seed(&self.bytes, self.seed))
     }
 
-    /// Could all parts be added?
+    /// Returns true if all parts could be added.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         !self.incomplete

@@ -1,4 +1,5 @@
-//! What a process has found out about relations, each until its definition may have changed. Bounded; no other process sees it.
+//! What a process has found out about relations, each until its definition may have changed. Bounded; no other process
+//! sees it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -20,8 +21,8 @@ impl<V: Copy> KnownRelations<V> {
         Self { lines: RefCell::new(BTreeMap::new()), changes: Cell::new(0) }
     }
 
-    /// What is known of a relation, or else what `find` finds out. That is remembered, unless `find` was told meanwhile of a changed
-    /// relation: it may have read the definition before the change.
+    /// What is known of a relation, or else what `find` finds out. That is remembered, unless `find` was told meanwhile
+    /// of a changed relation: it may have read the definition before the change.
     pub fn get_or_find(&self, relation: u32, find: impl FnOnce() -> V) -> V {
         if let Some(known) = self.lines.borrow().get(&relation).copied() {
             return known;

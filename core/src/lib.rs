@@ -2,11 +2,12 @@
 //!
 //! Nothing here knows PostgreSQL. There are three rooms, which import nothing of each other: [`cache`] (the cache in
 //! the block), [`formats`] (values as bytes) and [`sql_text`] (the texts of statements). Beside them stands
-//! [`result_digest`], which compares two results. Below them lie [`replay`] and [`versions`] (what answers rest on), [`hash`], [`reason`], [`room`], [`reserve`],
-//! [`KnownRelations`], `shown`, `prefetch` and `atomics`.
+//! [`result_digest`], which compares two results. Below them lie [`replay`] and [`versions`] (what answers rest on),
+//! [`hash`], [`reason`], [`room`], [`reserve`], [`KnownRelations`], `shown`, `prefetch` and `atomics`.
 //!
-//! The server half lends the cache three things: the block ([`Layout`] says where its parts lie), a payload allocator inside it ([`Arena`])
-//! and the locks ([`Locks`]). The head of each module says who changes its state, and under which lock; the whole table:
+//! The server half lends the cache three things: the block ([`Layout`] says where its parts lie), a payload allocator
+//! inside it ([`Arena`]) and the locks ([`Locks`]). The head of each module says who changes its state, and under which
+//! lock; the whole table:
 //!
 //! | state | changed under |
 //! |---|---|

@@ -1,6 +1,7 @@
 //! A hint to the processor. Pure function.
 
-/// Asks the processor to fetch a cache line that will be needed soon. Any address will do: the hint reads nothing and cannot fault.
+/// Asks the processor to fetch a cache line that will be needed soon. Any address will do: the hint reads nothing and
+/// cannot fault.
 #[inline]
 pub(crate) fn prefetch(address: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

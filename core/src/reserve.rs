@@ -1,7 +1,8 @@
-//! A small heap over one block of memory that its user lends it, for the time when there is no other memory. Used by one thread.
+//! A small heap over one block of memory that its user lends it, for the time when there is no other memory. Used by
+//! one thread.
 //!
-//! Free ranges are chained in the order of their places, and merge with their neighbours; the first that is large enough is taken. That is
-//! slow with many ranges, which does not matter when all other memory is used up.
+//! Free ranges are chained in the order of their places, and merge with their neighbours; the first that is large
+//! enough is taken. That is slow with many ranges, which does not matter when all other memory is used up.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -58,7 +59,7 @@ impl Reserve {
         self.used
     }
 
-    /// Does this place lie in the block?
+    /// Returns true if this place lies in the block.
     #[must_use]
     pub fn contains(&self, place: *const u8) -> bool {
         let start = self.block.as_ptr() as usize;
@@ -136,7 +137,8 @@ impl Reserve {
     }
 
     fn read(&self, at: usize) -> FreeRange {
-        // SAFETY: free ranges begin at multiples of a grain in the block, which is aligned to that, and nobody else writes there.
+        // SAFETY: free ranges begin at multiples of a grain in the block, which is aligned to that, and nobody else
+        // writes there.
         unsafe { self.block.add(at).cast::<FreeRange>().read() }
     }
 
@@ -195,7 +197,8 @@ mod tests {
         });
     }
 
-    /// Many sizes and alignments, given back in another order: nothing overlaps, nothing changes, and in the end all is one free range again.
+    /// Many sizes and alignments, given back in another order: nothing overlaps, nothing changes, and in the end all is
+    /// one free range again.
     #[test]
     fn ranges_are_whole_and_merge() {
         with_reserve(|reserve| {

@@ -1,7 +1,8 @@
-//! Compares two results of any size in constant memory: each is reduced to a digest, row by row. Pure values: nothing here is shared.
+//! Compares two results of any size in constant memory: each is reduced to a digest, row by row. Pure values: nothing
+//! here is shared.
 //!
-//! The hashes of the rows are added, so the order of the rows does not matter, but the number of times each row came does. Hashes are 128
-//! bits wide and seeded with a secret, so equal digests stand for the same rows.
+//! The hashes of the rows are added, so the order of the rows does not matter, but the number of times each row came
+//! does. Hashes are 128 bits wide and seeded with a secret, so equal digests stand for the same rows.
 
 use crate::hash::Hash128;
 

@@ -1,5 +1,5 @@
-//! Growth that may fail. Rust ends the process when a buffer cannot grow, and the server restarts when a process ends in this way. So every
-//! buffer that grows with data asks first. Pure functions, except for one flag of this process.
+//! Growth that may fail. Rust ends the process when a buffer cannot grow, and the server restarts when a process ends
+//! in this way. So every buffer that grows with data asks first. Pure functions, except for one flag of this process.
 
 use std::collections::{TryReserveError, VecDeque};
 use std::hash::{BuildHasher, Hash};
@@ -26,8 +26,8 @@ impl From<OutOfMemory> for Reason {
 /// The caller that is asking for memory at present can go on without it.
 static ASKING: AtomicBool = AtomicBool::new(false);
 
-/// Can the caller that asks for memory at this moment go on without it? Then an allocator need not touch what it keeps for callers that
-/// cannot.
+/// Returns true if the caller that asks for memory at this moment can go on without it. Then an allocator need not
+/// touch what it keeps for callers that cannot.
 pub fn is_asking() -> bool {
     ASKING.load(Relaxed)
 }
@@ -163,8 +163,8 @@ impl<T> RoomyVec<T> for Vec<T> {
         if items.len() > self.capacity() - length {
             ask(|| self.try_reserve(items.len()))?;
         }
-        // SAFETY: there is room for the items behind those that are there, and they do not overlap it, because the vector is borrowed
-        // mutably. (`extend_from_slice` would check for room a second time.)
+        // SAFETY: there is room for the items behind those that are there, and they do not overlap it, because the
+        // vector is borrowed mutably. (`extend_from_slice` would check for room a second time.)
         unsafe {
             self.as_mut_ptr().add(length).copy_from_nonoverlapping(items.as_ptr(), items.len());
             self.set_len(length + items.len());

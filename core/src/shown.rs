@@ -1,6 +1,7 @@
 //! How a user's text is shown in an error. Pure functions.
 
-/// Most bytes of a text that are shown: a user's text may be much longer, and errors copy their texts without asking for memory.
+/// Most bytes of a text that are shown: a user's text may be much longer, and errors copy their texts without asking
+/// for memory.
 pub const LONGEST_SHOWN: usize = 4 * 1024;
 
 /// The beginning of a user's text, cut before it is copied. Bytes that are not UTF-8 are replaced.

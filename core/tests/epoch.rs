@@ -1,4 +1,5 @@
-//! Dates and timestamps in Arrow's count: every value keeps a code of its own, and the codes that Arrow understands are known.
+//! Dates and timestamps in Arrow's count: every value keeps a code of its own, and the codes that Arrow understands are
+//! known.
 
 use arrow_cache_core::formats::epoch::{
     date_from_arrow, date_to_arrow, is_representable, timestamp_from_arrow, timestamp_to_arrow,

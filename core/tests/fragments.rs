@@ -1,5 +1,5 @@
-//! What the store does for fragments: it tells them from answers, bounds what they take together, and remembers how long queries of a form
-//! run.
+//! What the store does for fragments: it tells them from answers, bounds what they take together, and remembers how
+//! long queries of a form run.
 
 mod common;
 

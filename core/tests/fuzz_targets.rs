@@ -1,5 +1,5 @@
-//! The bodies of the fuzz targets, on a stable compiler and for as long as a test may take: with each seed, with parts of seeds joined
-//! together, and with random bytes. `core/fuzz` runs the same bodies under a fuzzer.
+//! The bodies of the fuzz targets, on a stable compiler and for as long as a test may take: with each seed, with parts
+//! of seeds joined together, and with random bytes. `core/fuzz` runs the same bodies under a fuzzer.
 
 // Thousands of cases that differ only in their data. Miri would take too long, and it reads no files.
 #![cfg(not(miri))]
@@ -46,7 +46,8 @@ fn unquote(line: &str) -> Option<Vec<u8>> {
     Some(word)
 }
 
-/// What the fuzzer has found for a target: inputs one after the other, each behind its length in two bytes (`core/fuzz/corpus.py`).
+/// What the fuzzer has found for a target: inputs one after the other, each behind its length in two bytes
+/// (`core/fuzz/corpus.py`).
 fn corpus(name: &str) -> Vec<Vec<u8>> {
     let path = fuzz_dir().join("corpora").join(name).with_extension("corpus");
     let kept = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

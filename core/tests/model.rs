@@ -83,7 +83,8 @@ impl Run<'_> {
         }
     }
 
-    /// Compares what is published with the model. Entries that only the model has must have been evicted, and are forgotten.
+    /// Compares what is published with the model. Entries that only the model has must have been evicted, and are
+    /// forgotten.
     fn check_published(&mut self) {
         let mut published = HashMap::new();
         let mut in_parts = 0;
@@ -197,7 +198,8 @@ impl Run<'_> {
                 let published = self.store.publish(fill, key(n), new, self.now);
                 if let Ok(pin) = published {
                     if self.model.remove(&n).is_some() {
-                        // The old entry of this key was replaced, or evicted to make room for the new description. The counters decide.
+                        // The old entry of this key was replaced, or evicted to make room for the new description. The
+                        // counters decide.
                         let mut others = 0;
                         self.store.for_each(|view| others += u64::from(view.text() != text));
                         let evicted_others = self.model.len() as u64 - others;

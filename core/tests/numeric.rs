@@ -79,7 +79,8 @@ fn known_values_both_ways() {
 
 #[test]
 fn short_weights_reach_down_to_minus_64() {
-    // A scale that fits into a short header cannot reach this far. numeric.c would write it only for a value whose digits the scale hides.
+    // A scale that fits into a short header cannot reach this far. numeric.c would write it only for a value whose
+    // digits the scale hides.
     assert_eq!(text_of(&body(&[short(false, 63, -64), 1])), None);
     assert_eq!(text_of(&body(&[short(false, 63, -15), 1])), Some(format!("0.{}1000", "0".repeat(59))));
     assert_eq!(text_of(&body(&[short(false, 63, -16), 10])), Some(format!("0.{}1", "0".repeat(62))));

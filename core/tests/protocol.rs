@@ -1,5 +1,6 @@
-//! Every interleaving of a few writers and readers of one slot, through the real code: no reader is ever served a result that its own
-//! snapshot would not give. The search must find a violation as soon as one rule of the protocol is taken away.
+//! Every interleaving of a few writers and readers of one slot, through the real code: no reader is ever served a
+//! result that its own snapshot would not give. The search must find a violation as soon as one rule of the protocol is
+//! taken away.
 
 use arrow_cache_core::versions::slot::{Ended, Slot, SlotState};
 use arrow_cache_core::versions::snapshot::SnapshotView;

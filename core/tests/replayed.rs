@@ -5,6 +5,7 @@ use arrow_cache_core::versions::slots::SlotId;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 fn noted<const N: usize, const LINES: usize, const PLACES: usize>(
     table: &ChangeTable<N, LINES, PLACES>,
@@ -69,6 +70,23 @@ fn what_a_child_changed_is_passed_on_in_a_full_table() {
     assert_eq!((noted(&table, 10), noted(&table, 11), noted(&table, 12)), (vec![1, 2, 3], vec![3], vec![5]));
     (10..13).for_each(|xid| table.forget(xid));
     assert_eq!(count(&table, 0..20), 0);
+}
+
+/// Replay stands still meanwhile. One walk for each note of the first would take some ten thousand times as long.
+#[test]
+fn forgetting_walks_once_past_the_notes_of_others_in_a_line() {
+    let mut table = Box::new(ChangeTable::<32_768, 1, 1>::new());
+    for xid in [10, 11] {
+        (0..16_000).for_each(|change| table.note(xid, Change(change)).unwrap());
+    }
+    let mut time_of = |xid| {
+        let start = Instant::now();
+        table.forget(xid);
+        assert_eq!(noted(&table, xid), []);
+        start.elapsed()
+    };
+    let (beneath, alone) = (time_of(10), time_of(11));
+    assert!(beneath < alone * 100 + Duration::from_millis(500), "{beneath:?}, and {alone:?} without others");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Holds by seats: every interleaving of two readers with a process that replaces an entry, frees its record and uses that again; and what the
-//! store promises of pins, when they are holds.
+//! Holds by seats: every interleaving of two readers with a process that replaces an entry, frees its record and uses
+//! that again; and what the store promises of pins, when they are holds.
 
 mod common;
 #[path = "common/results.rs"]
@@ -10,7 +10,8 @@ use common::{Block, SEATS, described, fill, key};
 use results::{KIB, present, small};
 use std::collections::HashSet;
 
-/// The steps of a reader, each of them one access of memory that others may interleave. The fences make this order the one that all see.
+/// The steps of a reader, each of them one access of memory that others may interleave. The fences make this order the
+/// one that all see.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Reader {
     /// Has met the record in its chain.
@@ -119,7 +120,8 @@ impl World {
     }
 }
 
-/// Goes through all interleavings; false if a reader may read what is not its answer. Also whether the record was reused, and read, in some.
+/// Goes through all interleavings; false if a reader may read what is not its answer. Also whether the record was
+/// reused, and read, in some.
 fn explore(rules: Rules) -> (bool, bool, bool) {
     let (mut seen, mut open) = (HashSet::from([START]), vec![START]);
     let (mut exact, mut reused, mut read) = (true, false, false);

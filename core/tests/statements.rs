@@ -1,5 +1,5 @@
-//! What became of the executions of statements: no count is lost or told twice, whoever gathers, looks and ends meanwhile; a full set loses
-//! the statement that was not executed for longest, and says so.
+//! What became of the executions of statements: no count is lost or told twice, whoever gathers, looks and ends
+//! meanwhile; a full set loses the statement that was not executed for longest, and says so.
 
 #[expect(dead_code, reason = "entries are of no concern here")]
 mod common;

@@ -106,7 +106,8 @@ fn one_thread(block: &Block, number: u64, serials: &AtomicU64) {
     }
 }
 
-/// A key is replaced all the time, among neighbours of its bucket that come and go, whose records and its own are used for each other.
+/// A key is replaced all the time, among neighbours of its bucket that come and go, whose records and its own are used
+/// for each other.
 #[test]
 fn what_is_always_there_is_always_found() {
     const RECORDS: u32 = 12;
@@ -175,7 +176,8 @@ fn pinned_payloads_never_change_and_nothing_leaks() {
         let (block, serials, over) = (&block, &serials, &over);
         let workers = (0..THREADS).map(|number| scope.spawn(move || one_thread(block, number, serials)));
         let workers: Vec<_> = workers.collect();
-        // Miri would see that a check reads memory which others write meanwhile, and does not know that it forgets what it has read there.
+        // Miri would see that a check reads memory which others write meanwhile, and does not know that it forgets what
+        // it has read there.
         let checker = (!cfg!(miri)).then(|| {
             scope.spawn(move || {
                 while !over.load(Relaxed) {

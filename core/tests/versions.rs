@@ -296,7 +296,8 @@ fn what_is_replayed_stands_for_all_that_was_replayed_before() {
     assert_eq!(slot.read().window, before.window);
 }
 
-/// Readers with a snapshot from before must not be served by what was read after, whichever part of beginning anew they meet.
+/// Readers with a snapshot from before must not be served by what was read after, whichever part of beginning anew they
+/// meet.
 #[test]
 fn whoever_reads_a_version_after_beginning_anew_finds_the_higher_floor() {
     let slots = all_slots();

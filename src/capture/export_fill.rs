@@ -1,5 +1,5 @@
-//! The result of an export on its way into the store: the export encodes its rows, and the batches that it sends are stored as well.
-//! Belongs to one export of this backend.
+//! The result of an export on its way into the store: the export encodes its rows, and the batches that it sends are
+//! stored as well. Belongs to one export of this backend.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::lookup::Miss;
 use crate::pg::query_desc::QueryDesc;
 use crate::shmem;
 
-/// An export that the cache has no answer to. When it is dropped unfinished, perhaps in the middle of error recovery, what it has stored
-/// is left to the next store operation.
+/// An export that the cache has no answer to. When it is dropped unfinished, perhaps in the middle of error recovery,
+/// what it has stored is left to the next store operation.
 pub struct ExportFill {
     miss: Box<Miss>,
     fill: Option<ResultFill>,
@@ -50,7 +50,8 @@ impl ExportFill {
         self.miss.lead.end(Ending::Open);
     }
 
-    /// Publishes the answer of `query`, which has been read to its end in `elapsed`, if it is worth storing and nothing has changed since the start.
+    /// Publishes the answer of `query`, which has been read to its end in `elapsed`, if it is worth storing and nothing
+    /// has changed since the start.
     pub fn finish(&mut self, query: QueryDesc<'_>, elapsed: Duration) {
         outcome::note_form_time(&self.miss, elapsed);
         if !matches!(self.miss.refused, None | Some(Reason::TooQuick)) {

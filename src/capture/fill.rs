@@ -1,5 +1,5 @@
-//! One result on its way into the store: rows in, batches out, an entry at the end. An unpublished entry belongs to this backend alone;
-//! the store's own locks guard its memory.
+//! One result on its way into the store: rows in, batches out, an entry at the end. An unpublished entry belongs to
+//! this backend alone; the store's own locks guard its memory.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -86,7 +86,8 @@ impl RowSink for ResultFill {
     }
 
     unsafe fn send(this: *mut Self, row: Row<'_>) -> bool {
-        // SAFETY: the caller's promises; the encoder has this row as its last, and a batch is taken before the next one.
+        // SAFETY: the caller's promises; the encoder has this row as its last, and a batch is taken before the next
+        // one.
         unsafe { ClientRows::send(&raw mut (*this).client_rows, row, || (*this).encoder.last_row(row)) }
     }
 }
@@ -115,7 +116,7 @@ impl ResultFill {
         })
     }
 
-    /// Has it been let go? Its rows may still pass.
+    /// Returns true if it has been let go. Its rows may still pass.
     pub fn is_let_go(&self) -> bool {
         self.passes
     }
@@ -253,8 +254,8 @@ impl ResultFill {
 }
 
 impl Drop for Batches {
-    /// An unfinished result is dropped by an error, or in the middle of error recovery: atomics only. A later store operation frees what
-    /// was stored of it.
+    /// An unfinished result is dropped by an error, or in the middle of error recovery: atomics only. A later store
+    /// operation frees what was stored of it.
     fn drop(&mut self) {
         if let (Some(fill), Some(store)) = (&self.fill, shmem::store()) {
             store.abandon_unlocked(fill);
@@ -262,7 +263,7 @@ impl Drop for Batches {
     }
 }
 
-/// May this session still store the answer?
+/// Returns true if this session may still store the answer.
 ///
 /// # Errors
 /// Why it may not.

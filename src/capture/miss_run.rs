@@ -71,7 +71,7 @@ impl MissRun {
         self.rows += rows;
     }
 
-    /// Does the plan prove that there is no row after those that its runs have given?
+    /// Returns true if the plan proves that there is no row after those that its runs have given.
     pub fn has_all_rows(&self, query: QueryDesc<'_>) -> bool {
         // SAFETY: the parameters of a query are null or valid as long as it.
         let params = unsafe { Tree::enter(query.params()) };
@@ -112,20 +112,22 @@ impl MissRun {
         self.give_up(Reason::IncompleteRead);
     }
 
-    /// An error has ended the query, in a run or after one: so quick a run needs no lookup, whether it fails or not. Called while the server
-    /// recovers from the error.
+    /// An error has ended the query, in a run or after one: so quick a run needs no lookup, whether it fails or not.
+    /// Called while the server recovers from the error.
     pub fn fail(&self) {
         if self.is_timed && !matches!(self.stage, Stage::Done) {
             outcome::remember_part(&self.miss, self.elapsed + self.run_started.elapsed());
         }
     }
 
-    /// Do the rows of a run follow those that earlier runs have given? `before` are the rows before them, if their portal tells.
+    /// Returns true if the rows of a run follow those that earlier runs have given. `before` are the rows before them,
+    /// if their portal tells.
     pub fn goes_on_with(&self, before: Option<u64>) -> bool {
         before.map_or(!self.scrolls, |before| before == self.rows)
     }
 
-    /// The rows are not read in their order from the first to the last: they are not stored, and their time says nothing.
+    /// The rows are not read in their order from the first to the last: they are not stored, and their time says
+    /// nothing.
     pub fn leave_order(&mut self) {
         self.is_timed = false;
         self.give_up(Reason::ScrollableCursor);

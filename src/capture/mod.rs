@@ -1,16 +1,17 @@
-//! Misses: the rows of a query are copied into Arrow batches on their way to the client, and published as an entry once the last one has
-//! been read. If anything goes wrong, the query runs on and nothing is stored.
+//! Misses: the rows of a query are copied into Arrow batches on their way to the client, and published as an entry once
+//! the last one has been read. If anything goes wrong, the query runs on and nothing is stored.
 //!
 //! The walk of a miss through the executor's hooks:
 //!
-//! 1. ExecutorStart: `prepare` keeps what `lookup` has decided, the server starts the query, and `begin` puts the query on the list of
-//!    queries under way (`running`).
-//! 2. ExecutorRun: `before_run` puts a receiver in front of the client's, which feeds each row to the fill (`fill`). `after_run` sees
-//!    whether the result was read to its end. If so, `outcome` publishes the fill, or counts why it did not.
+//! 1. ExecutorStart: `prepare` keeps what `lookup` has decided, the server starts the query, and `begin` puts the query
+//!    on the list of queries under way (`running`).
+//! 2. ExecutorRun: `before_run` puts a receiver in front of the client's, which feeds each row to the fill (`fill`).
+//!    `after_run` sees whether the result was read to its end. If so, `outcome` publishes the fill, or counts why it
+//!    did not.
 //! 3. ExecutorEnd: `end` takes the query off the list. A result that was not read to its end is given up.
 //!
-//! After an error there is no ExecutorEnd. Then the end of the query's memory context takes it off the list, and what was stored is left
-//! without a pin, for the next store operation to reclaim.
+//! After an error there is no ExecutorEnd. Then the end of the query's memory context takes it off the list, and what
+//! was stored is left without a pin, for the next store operation to reclaim.
 //!
 //! | file | question |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! What becomes of a result once its last row has been read: whether it is published, and who is told. Called by the query's own backend.
+//! What becomes of a result once its last row has been read: whether it is published, and who is told. Called by the
+//! query's own backend.
 
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use crate::lookup::{Miss, Missed, admission, quick_statements, timing};
 use crate::report::{decision_log, tally};
 use crate::{session, settings, shmem};
 
-/// Publishes a result that has been read to its end, unless it was too quick or something has changed since the start. Returns the pin of
-/// the new entry. Tells why it was not stored; that it was is told by `note_stored`.
+/// Publishes a result that has been read to its end, unless it was too quick or something has changed since the start.
+/// Returns the pin of the new entry. Tells why it was not stored; that it was is told by `note_stored`.
 pub fn publish(miss: &Miss, fill: ResultFill, too_quick: bool, elapsed: Duration) -> Option<Pin> {
     let checked = if too_quick { Err(Reason::TooQuick) } else { check_start(miss) };
     let result = match checked {
@@ -31,8 +32,8 @@ pub fn check_start(miss: &Miss) -> Result<(), Reason> {
     miss.guarantees.started.check(&shmem::store().ok_or(Reason::NoRoom)?)
 }
 
-/// Notes for all sessions how long a query of this key, and of its form, takes when it is executed to its end, whether its answer is stored
-/// or not. Counts that time, and the time that parts have saved.
+/// Notes for all sessions how long a query of this key, and of its form, takes when it is executed to its end, whether
+/// its answer is stored or not. Counts that time, and the time that parts have saved.
 pub fn note_form_time(miss: &Miss, elapsed: Duration) {
     if let (Some(missed), Some(store)) = (&miss.statement, shmem::store()) {
         let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
@@ -64,8 +65,8 @@ pub fn remember_part(miss: &Miss, elapsed: Duration) {
     }
 }
 
-/// Tells that a result was stored, and lets those go on who wait for it. Called when its pin was given back or is held: writing to the log accepts interrupts, and an error
-/// would leave the pin behind.
+/// Tells that a result was stored, and lets those go on who wait for it. Called when its pin was given back or is held:
+/// writing to the log accepts interrupts, and an error would leave the pin behind.
 pub fn note_stored(miss: &Miss) {
     miss.lead.end(Ending::Open);
     if let Some(store) = shmem::store_without_area() {

@@ -1,5 +1,5 @@
-//! What happens before and after each run of a query on the list, and at its end. Called by the executor's hooks, in the query's own
-//! backend.
+//! What happens before and after each run of a query on the list, and at its end. Called by the executor's hooks, in
+//! the query's own backend.
 
 use arrow_cache_core::{Ending, Reason};
 use pgrx::pg_sys;
@@ -41,7 +41,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Has the run, which has returned, met the end of the result?
+    /// Returns true if the run, which has returned, has met the end of the result.
     fn is_at_end(self) -> bool {
         // Whoever reads the rows that are computed from those of a part may leave before the last one.
         if tapped(self.statement).is_some() {
@@ -72,7 +72,8 @@ pub fn before_run(statement: QueryDesc<'_>, direction: pg_sys::ScanDirection::Ty
         }
         Running::Comparison(comparison) => {
             if let Some(tee) = comparison.as_mut().filter(|tee| forward && tee.sink.may_go_on()) {
-                // SAFETY: the tee was made for this query and stays in its box; `restore` puts the receiver back after the run.
+                // SAFETY: the tee was made for this query and stays in its box; `restore` puts the receiver back after
+                // the run.
                 pass.receiver = unsafe { tee.install(query) };
             } else {
                 *comparison = None;

@@ -1,6 +1,6 @@
-//! The queries under way whose rows concern the cache: misses that are stored or timed, and hits that are compared. A list of this
-//! backend, by the address of the query's descriptor. A query is on it from its start to its end, or to the end of its memory context
-//! when an error comes between.
+//! The queries under way whose rows concern the cache: misses that are stored or timed, and hits that are compared. A
+//! list of this backend, by the address of the query's descriptor. A query is on it from its start to its end, or to
+//! the end of its memory context when an error comes between.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -25,8 +25,8 @@ pub enum Running {
     Comparison(Option<Box<Tee<Comparison>>>),
 }
 
-/// A query on the list. It stays in its place while its query runs and nested queries come and go. Nothing but the hooks of its own
-/// query borrows it.
+/// A query on the list. It stays in its place while its query runs and nested queries come and go. Nothing but the
+/// hooks of its own query borrows it.
 pub type Shared = Rc<RefCell<Running>>;
 
 /// Few: the open portals of this backend.
@@ -38,7 +38,7 @@ struct Registration {
     query: usize,
 }
 
-/// Is the list empty? Then runs and ends of queries need no attention.
+/// Returns true if the list is empty. Then runs and ends of queries need no attention.
 pub fn idle() -> bool {
     RUNNING.holds_nothing()
 }
@@ -87,8 +87,8 @@ fn take_address(query: usize) -> Option<Running> {
     Rc::into_inner(shared).map(RefCell::into_inner)
 }
 
-/// The query's context goes away, after an error or long after `take`. This runs in the middle of error recovery: it frees Rust memory,
-/// touches atomics and what this backend remembers, and does nothing else.
+/// The query's context goes away, after an error or long after `take`. This runs in the middle of error recovery: it
+/// frees Rust memory, touches atomics and what this backend remembers, and does nothing else.
 unsafe extern "C-unwind" fn context_gone(registration: *mut c_void) {
     // SAFETY: registered with the address of the registration, which the context still contains.
     let query = unsafe { (*registration.cast::<Registration>()).query };

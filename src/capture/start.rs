@@ -1,5 +1,5 @@
-//! The start of a query that concerns the cache. What `lookup` has decided is kept while the server starts the query, and begins when
-//! the query has started. State of this backend.
+//! The start of a query that concerns the cache. What `lookup` has decided is kept while the server starts the query,
+//! and begins when the query has started. State of this backend.
 
 use arrow_cache_core::{OutOfMemory, Reason};
 
@@ -21,7 +21,8 @@ use crate::verify::{Comparison, Sample};
 /// What there is to do for the query that is being started, with the address of its descriptor.
 static PREPARED: Local<Attended<Option<(usize, Task)>>> = Local::new(Attended::new(Matter::Prepared, None));
 
-/// Keeps what there is to do for a query while the server starts it. What was kept for a query whose start failed is forgotten.
+/// Keeps what there is to do for a query while the server starts it. What was kept for a query whose start failed is
+/// forgotten.
 #[inline]
 pub fn prepare(query: QueryDesc<'_>, task: Option<Task>) {
     if task.is_some() || is_prepared() {
@@ -39,13 +40,13 @@ pub fn forget() {
     PREPARED.take();
 }
 
-/// Is there something to begin with, once its query has started?
+/// Returns true if there is something to begin with, once its query has started.
 pub fn is_prepared() -> bool {
     !PREPARED.holds_nothing()
 }
 
-/// Begins to store or to compare the rows of a query that has just been started, if it was prepared for that. Does nothing if the rows
-/// have other columns than the answer: another library may have changed the plan.
+/// Begins to store or to compare the rows of a query that has just been started, if it was prepared for that. Does
+/// nothing if the rows have other columns than the answer: another library may have changed the plan.
 #[inline(never)]
 pub fn begin(query: QueryDesc<'_>) {
     let prepared = PREPARED.with_borrow_mut(|prepared| prepared.take_if(|(address, _)| *address == query.address()));

@@ -1,9 +1,9 @@
-//! Which relations a run that has read all of its rows has not read: partitions that were left out when the plan was started, and those whose
-//! scan never began, since the values that a sub-query or a join gave have left them out. The answer does not rest on them. Reads the
-//! plan and its state; keeps nothing.
+//! Which relations a run that has read all of its rows has not read: partitions that were left out when the plan was
+//! started, and those whose scan never began, since the values that a sub-query or a join gave have left them out. The
+//! answer does not rest on them. Reads the plan and its state; keeps nothing.
 //!
-//! With the same values and the same rows in all other relations, a run of the plan leaves them out again, whatever has become of their
-//! rows. Another plan for the same query gives the same rows.
+//! With the same values and the same rows in all other relations, a run of the plan leaves them out again, whatever has
+//! become of their rows. Another plan for the same query gives the same rows.
 
 use std::ffi::c_void;
 
@@ -31,7 +31,8 @@ pub fn leave_out(miss: &mut Miss, query: QueryDesc<'_>) {
     // What other processes have begun is not known here.
     let begun_only = !opened.is_parallel;
     let mut read = Read { begun_only, relations: Vec::new(), left_out: Vec::new(), complete: true };
-    // SAFETY: the state of a query that runs, and a context that outlives the walk. No frame of it has a destructor pending.
+    // SAFETY: the state of a query that runs, and a context that outlives the walk. No frame of it has a destructor
+    // pending.
     unsafe {
         note_node(query.plan_state(), &mut read);
         let context = (&raw mut read).cast();

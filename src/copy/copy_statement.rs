@@ -60,13 +60,13 @@ pub fn parse(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<ArrowCopy> {
     Some(ArrowCopy { options, plan })
 }
 
-/// Is this the option FORMAT?
+/// Returns true if this is the option FORMAT.
 fn is_format(option: Tree<'_, pg_sys::DefElem>) -> bool {
     // SAFETY: names of options are C strings.
     unsafe { CStr::from_ptr(option.defname) == c"format" }
 }
 
-/// Does this option FORMAT ask for Arrow?
+/// Returns true if this option FORMAT asks for Arrow.
 fn is_arrow(option: Tree<'_, pg_sys::DefElem>) -> bool {
     let word = child!(option.arg).and_then(Tree::as_a::<pg_sys::String>);
     // SAFETY: a String node holds a C string.
@@ -97,15 +97,16 @@ fn check_query(query: Tree<'_, pg_sys::Node>) {
     }
 }
 
-/// Bytes that a column takes at most in the query for a table: its name in quotes, every byte of it doubled, three times, and a place in a list that
-/// doubles as it grows.
+/// Bytes that a column takes at most in the query for a table: its name in quotes, every byte of it doubled, three
+/// times, and a place in a list that doubles as it grows.
 const BYTES_OF_NAME: usize = 8 * pg_sys::NAMEDATALEN as usize;
 
-/// The query that gives what COPY would copy of a table: its own rows, and its columns except the generated ones. `None` for
-/// anything else, about which the server has errors of its own. It gets our options then, and refuses them at the latest.
+/// The query that gives what COPY would copy of a table: its own rows, and its columns except the generated ones.
+/// `None` for anything else, about which the server has errors of its own. It gets our options then, and refuses them
+/// at the latest.
 fn table_query(statement: Tree<'_, pg_sys::CopyStmt>) -> Option<CString> {
-    // SAFETY: a COPY without a query names a relation. The relation is read while it is open, and its names are C strings. The lock that the
-    // server would take stays until the end of the transaction.
+    // SAFETY: a COPY without a query names a relation. The relation is read while it is open, and its names are C
+    // strings. The lock that the server would take stays until the end of the transaction.
     unsafe {
         let relation = kept!(pg_sys::table_openrv(statement.relation, pg_sys::AccessShareLock as _));
         // A copy: the catalog searches below may have the server read the description again, in its place.

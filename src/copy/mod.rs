@@ -1,9 +1,9 @@
 //! `COPY … TO STDOUT (FORMAT arrow, …)`.
 //!
 //! The server runs the statement as any COPY of a query: it checks, plans, starts and ends it, and every other library
-//! sees what it always sees. The server is given the statement without our options (`copy_statement`). The executor hooks take the rows
-//! from it (`stages`), and batches are sent where it would send lines (`client_stream`), behind an answer of our own
-//! (`opening_response`).
+//! sees what it always sees. The server is given the statement without our options (`copy_statement`). The executor
+//! hooks take the rows from it (`stages`), and batches are sent where it would send lines (`client_stream`), behind an
+//! answer of our own (`opening_response`).
 
 mod client_stream;
 mod copy_statement;

@@ -1,8 +1,8 @@
-//! The answer that opens a COPY. The server is told to copy as text, since its binary format puts a header before the data.
-//! It would therefore announce text, which clients may decode. This makes it announce bytes.
+//! The answer that opens a COPY. The server is told to copy as text, since its binary format puts a header before the
+//! data. It would therefore announce text, which clients may decode. This makes it announce bytes.
 //!
-//! For this one message, the server's table of communication methods is replaced by a copy with one function of ours. The
-//! first message of any kind, an error too, puts the server's own table back. Only the process that copies sees it.
+//! For this one message, the server's table of communication methods is replaced by a copy with one function of ours.
+//! The first message of any kind, an error too, puts the server's own table back. Only the process that copies sees it.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_char, c_int};
@@ -25,8 +25,8 @@ pub fn announce_bytes(columns: u16) {
     restore();
     COLUMNS.set(columns);
     OURS.with(|ours| {
-        // SAFETY: the server's table is there and constant. Ours is written here only, while it is not in use, and stays in
-        // its place as long as the process, which has one thread.
+        // SAFETY: the server's table is there and constant. Ours is written here only, while it is not in use, and
+        // stays in its place as long as the process, which has one thread.
         unsafe {
             let real = PqCommMethods;
             let ours = (*ours.get()).insert(*real);

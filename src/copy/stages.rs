@@ -1,5 +1,5 @@
-//! The stages of a COPY, from the statement to the end of its query. The hooks call these in order; the state belongs to one process, which
-//! runs one COPY at a time.
+//! The stages of a COPY, from the statement to the end of its query. The hooks call these in order; the state belongs
+//! to one process, which runs one COPY at a time.
 
 use arrow_cache_core::ExportOptions;
 use pgrx::pg_sys;
@@ -17,7 +17,8 @@ use crate::shmem;
 
 /// A statement on its way from the utility hook to its executor.
 enum Stage {
-    /// The server is about to plan and start it. Planning may run functions, and these a COPY of their own, nested deeper.
+    /// The server is about to plan and start it. Planning may run functions, and these a COPY of their own, nested
+    /// deeper.
     Announced { options: ExportOptions, depth: u32 },
     /// The cache has been asked, and the query is being started.
     Decided { query: usize, options: ExportOptions, decision: Decision },
@@ -43,7 +44,7 @@ pub fn leave() {
     CURRENT.take();
 }
 
-/// Is this query, which is about to be started, that of the COPY that was announced?
+/// Returns true if this query, which is about to be started, is that of the COPY that was announced.
 pub fn claims(query: QueryDesc<'_>) -> bool {
     let announced = CURRENT
         .with_borrow(|current| matches!(current, Some(Stage::Announced { depth, .. }) if *depth == session::depth()));
@@ -63,7 +64,7 @@ pub fn before_start(query: QueryDesc<'_>) {
     CURRENT.replace(Some(Stage::Decided { query: query.address(), options, decision }));
 }
 
-/// Is there an export to begin, once its query has been started?
+/// Returns true if there is an export to begin, once its query has been started.
 pub fn is_deciding() -> bool {
     CURRENT.with_borrow(|current| matches!(current, Some(Stage::Decided { .. })))
 }
@@ -91,12 +92,13 @@ fn running(query: usize) -> Option<*mut Export<ToClient>> {
     })
 }
 
-/// Is this the query of a COPY that runs?
+/// Returns true if this is the query of a COPY that runs.
 pub fn exports(query_desc: *const pg_sys::QueryDesc) -> bool {
     running(query_desc as usize).is_some()
 }
 
-/// Directs the rows of a query that `exports`, and is about to run, to the client. Returns the direction and number of rows to run it for.
+/// Directs the rows of a query that `exports`, and is about to run, to the client. Returns the direction and number of
+/// rows to run it for.
 #[cold]
 #[inline(never)]
 pub fn before_run(query: QueryDesc<'_>) -> (pg_sys::ScanDirection::Type, u64) {
@@ -116,7 +118,8 @@ pub fn before_run(query: QueryDesc<'_>) -> (pg_sys::ScanDirection::Type, u64) {
 #[inline(never)]
 pub fn after_run(query: QueryDesc<'_>) {
     let Some(export) = running(query.address()) else { return };
-    // SAFETY: the export lives as long as its query. The receiver is the one that COPY made, which asks for the number of rows.
+    // SAFETY: the export lives as long as its query. The receiver is the one that COPY made, which asks for the number
+    // of rows.
     unsafe {
         (*export).after_run();
         let receiver = CURRENT.with_borrow(|current| match current {

@@ -3,7 +3,8 @@
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
-/// Warns, in the log and to the client, that a stored result of `stored` rows differs from what executing returned (`executed` rows).
+/// Warns, in the log and to the client, that a stored result of `stored` rows differs from what executing returned
+/// (`executed` rows).
 pub fn warn_of_difference(query_id: i64, stored: u64, executed: u64) {
     let message = format!("the cached result of query {query_id} differs from executing it");
     let detail = if stored == executed {

@@ -1,4 +1,5 @@
-//! What can be wrong with a call of our SQL functions, or with the settings at the server's start: SQLSTATE, message and hint of each error.
+//! What can be wrong with a call of our SQL functions, or with the settings at the server's start: SQLSTATE, message
+//! and hint of each error.
 
 use std::fmt::Display;
 
@@ -7,7 +8,8 @@ use arrow_cache_core::formats::options::OPTION_NAMES;
 use arrow_cache_core::{OptionError, OutOfMemory, Reason, Unrepresentable, Why};
 use pgrx::PgSqlErrorCode::{self, *};
 
-/// An error that a user can cause and correct. Text that a user has written comes from `shown`, which cuts it before it copies it.
+/// An error that a user can cause and correct. Text that a user has written comes from `shown`, which cuts it before it
+/// copies it.
 #[derive(Debug)]
 pub struct CacheError {
     /// The SQLSTATE.
@@ -162,7 +164,8 @@ impl CacheError {
         )
     }
 
-    /// A column was asked for that the result does not have, or has more than once (`repeated`). `columns` lists those that it has.
+    /// A column was asked for that the result does not have, or has more than once (`repeated`). `columns` lists those
+    /// that it has.
     pub fn no_such_column(name: impl Display, repeated: bool, columns: impl Display) -> Self {
         Self::new(
             ERRCODE_INVALID_PARAMETER_VALUE,
@@ -217,7 +220,8 @@ impl CacheError {
         )
     }
 
-    /// An argument of the trigger function names a relation that neither the user nor the owner of the trigger's table may change.
+    /// An argument of the trigger function names a relation that neither the user nor the owner of the trigger's table
+    /// may change.
     pub fn not_yours_to_change(name: impl Display) -> Self {
         Self::new(
             ERRCODE_INSUFFICIENT_PRIVILEGE,

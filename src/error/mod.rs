@@ -1,7 +1,9 @@
-//! What can be wrong with a call of our SQL functions, the report that a user gets for it, and what is written to the server's log.
+//! What can be wrong with a call of our SQL functions, the report that a user gets for it, and what is written to the
+//! server's log.
 //!
-//! The only folder that names SQLSTATEs. Transparent caching never raises: these errors come from functions that the user called by
-//! name, or from a server that was started with bad settings or by pg_upgrade without the library. Nothing is kept.
+//! The only folder that names SQLSTATEs. Transparent caching never raises: these errors come from functions that the
+//! user called by name, or from a server that was started with bad settings or by pg_upgrade without the library.
+//! Nothing is kept.
 
 mod backtraces;
 mod log;

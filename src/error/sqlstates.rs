@@ -2,9 +2,9 @@
 
 use pgrx::PgSqlErrorCode;
 
-/// Does an ERROR with this code mean that a prepared transaction was not ended? There is none of that name, or it
-/// belongs to another role or another database, another session is ending it at the moment, or the statement was given
-/// inside a transaction.
+/// Returns true if an ERROR with this code means that a prepared transaction was not ended. There is none of that name,
+/// or it belongs to another role or another database, another session is ending it at the moment, or the statement was
+/// given inside a transaction.
 pub fn refuses_prepared(code: i32) -> bool {
     [
         PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
@@ -33,12 +33,12 @@ pub fn is_about_a_value(code: i32) -> bool {
         .any(|known| code == *known as i32)
 }
 
-/// Does an ERROR with this code say that there is no memory?
+/// Returns true if an ERROR with this code says that there is no memory.
 pub fn is_about_memory(code: i32) -> bool {
     code == PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32
 }
 
-/// Does an ERROR with this code say that the statement was cancelled, or ran out of time?
+/// Returns true if an ERROR with this code says that the statement was cancelled, or ran out of time.
 pub fn is_cancel(code: i32) -> bool {
     code == PgSqlErrorCode::ERRCODE_QUERY_CANCELED as i32
 }

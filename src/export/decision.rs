@@ -1,4 +1,5 @@
-//! Asking the cache about a query that is exported, before its plan is started: either there is a stored answer, or the plan has to run.
+//! Asking the cache about a query that is exported, before its plan is started: either there is a stored answer, or the
+//! plan has to run.
 
 use std::rc::Rc;
 
@@ -26,8 +27,8 @@ pub struct Decision {
 
 /// What becomes of the query.
 pub(super) enum Answer {
-    /// A stored answer is delivered: its columns, and where its chunks are. The serving plan, which holds it in place, has replaced the
-    /// query's own.
+    /// A stored answer is delivered: its columns, and where its chunks are. The serving plan, which holds it in place,
+    /// has replaced the query's own.
     Stored { columns: Rc<[Column]>, chunks: Vec<&'static [u8]> },
     /// The plan runs, and its rows may be stored.
     Run(Option<Box<Miss>>),
@@ -49,9 +50,8 @@ impl Answer {
     }
 }
 
-/// Asks the cache, counts the answer, and on a hit puts the serving plan in the place of the query's own. The query must not be started yet.
-/// `stays_open` tells that other statements may run before its
-/// last row is read.
+/// Asks the cache, counts the answer, and on a hit puts the serving plan in the place of the query's own. The query
+/// must not be started yet. `stays_open` tells that other statements may run before its last row is read.
 pub fn decide(store: &SharedStore, query: QueryDesc<'_>, stays_open: bool) -> Decision {
     assert!(!query.is_started(), "the cache is asked before the start");
     let part = clock_free::part_of(query);
@@ -113,8 +113,8 @@ fn query_id(query: QueryDesc<'_>) -> i64 {
     compat::query_id(query.plan().get())
 }
 
-/// Has a miss computed by one of those who ask at the same time, unless it will not be stored. Not in a subtransaction, whose end would leave the
-/// export's memory, and so its claim, where they are.
+/// Has a miss computed by one of those who ask at the same time, unless it will not be stored. Not in a subtransaction,
+/// whose end would leave the export's memory, and so its claim, where they are.
 fn share(store: &SharedStore, found: Found, find: impl Fn() -> Result<Found, Reason>) -> Found {
     let may_share = match &found {
         Found::Hit(..) => false,
@@ -135,7 +135,8 @@ fn bypass(store: &SharedStore, query: QueryDesc<'_>, reason: Reason) -> Answer {
     Answer::Run(None)
 }
 
-/// The stored answer of a hit, which replaces the query's plan. The plan is executed when there is no memory to hold the entry in place.
+/// The stored answer of a hit, which replaces the query's plan. The plan is executed when there is no memory to hold
+/// the entry in place.
 fn stored(store: &SharedStore, query: QueryDesc<'_>, hit: Hit) -> Answer {
     let columns = hit.columns.clone();
     // First of all the entry is held: an error then lets it go.
@@ -145,7 +146,8 @@ fn stored(store: &SharedStore, query: QueryDesc<'_>, hit: Hit) -> Answer {
     decision_log::note(Status::Hit, query.plan().get());
     let mut chunks = Vec::new();
     for chunk in store.view(pin).chunks() {
-        // SAFETY: the serving plan holds the entry in place until the query's descriptor is gone; shared memory outlives the process.
+        // SAFETY: the serving plan holds the entry in place until the query's descriptor is gone; shared memory
+        // outlives the process.
         or_raise(chunks.add(unsafe { std::slice::from_raw_parts(chunk.as_ptr(), chunk.len()) }));
     }
     Answer::Stored { columns, chunks }

@@ -6,8 +6,8 @@ use pgrx::pg_sys;
 
 use crate::pg::server;
 
-/// Runs code whose errors and messages come from the query in `text`. As with a query in a procedural language, their position
-/// is one in `text`; without a position, the query is a line of the context.
+/// Runs code whose errors and messages come from the query in `text`. As with a query in a procedural language, their
+/// position is one in `text`; without a position, the query is a line of the context.
 pub fn within<R>(text: &CStr, code: impl FnOnce() -> R) -> R {
     /// Takes the callback off the stack, after a panic too.
     struct Entered(*mut pg_sys::ErrorContextCallback);
@@ -17,7 +17,8 @@ pub fn within<R>(text: &CStr, code: impl FnOnce() -> R) -> R {
             unsafe { pg_sys::error_context_stack = self.0 };
         }
     }
-    // SAFETY: the backend has one thread. The callback and the text live until `Entered` has taken the callback off the stack.
+    // SAFETY: the backend has one thread. The callback and the text live until `Entered` has taken the callback off the
+    // stack.
     unsafe {
         let outer = pg_sys::error_context_stack;
         let mut callback = pg_sys::ErrorContextCallback {
@@ -34,8 +35,8 @@ pub fn within<R>(text: &CStr, code: impl FnOnce() -> R) -> R {
 /// What SPI tells of its queries (_SPI_error_callback).
 unsafe extern "C-unwind" fn tell_where(text: *mut c_void) {
     let text: *const c_char = text.cast();
-    // SAFETY: called while a report is made, with the text that was given. All that can be raised here is a lack of memory; no destructor is
-    // pending.
+    // SAFETY: called while a report is made, with the text that was given. All that can be raised here is a lack of
+    // memory; no destructor is pending.
     unsafe {
         let position = direct!(pg_sys::geterrposition());
         if position > 0 {

@@ -1,8 +1,8 @@
-//! One export under way: either a stored answer is delivered, or the plan runs and its rows are delivered as they come. It may pause after
-//! each batch.
+//! One export under way: either a stored answer is delivered, or the plan runs and its rows are delivered as they come.
+//! It may pause after each batch.
 //!
-//! The caller starts, runs and ends the executor; this file determines what to run and takes what comes. In this way an export from a
-//! function and one from COPY, whose executor the server itself drives, take the same steps.
+//! The caller starts, runs and ends the executor; this file determines what to run and takes what comes. In this way an
+//! export from a function and one from COPY, whose executor the server itself drives, take the same steps.
 
 use std::ffi::c_void;
 use std::time::{Duration, Instant};
@@ -65,7 +65,8 @@ impl<O: Output> Export<O> {
             unreachable!("an export begins when its query has started")
         };
         assert_eq!(decision.query, query.address(), "a decision is about one query");
-        // All anonymous records are delivered if they do not leave the session. Rows with the columns of the answer may be stored.
+        // All anonymous records are delivered if they do not leave the session. Rows with the columns of the answer may
+        // be stored.
         let storable = column::columns_of(row_type, Records::Stored);
         let columns = storable
             .ok()
@@ -100,7 +101,8 @@ impl<O: Output> Export<O> {
                 RowSource::of_plan(query, run_plan(aside), output)
             }
         };
-        // SAFETY: the export goes with the query's memory, so it ends before the query's descriptor. Nothing in it moves.
+        // SAFETY: the export goes with the query's memory, so it ends before the query's descriptor. Nothing in it
+        // moves.
         unsafe {
             let query = QueryDesc::of_hook(query.as_ptr());
             let export = Self { query, source, done: false, begun: false };
@@ -108,8 +110,8 @@ impl<O: Output> Export<O> {
         }
     }
 
-    /// Prepares a run of the executor: directs its rows here, by another receiver. Returns the direction and the number of rows to run the
-    /// query with.
+    /// Prepares a run of the executor: directs its rows here, by another receiver. Returns the direction and the number
+    /// of rows to run the query with.
     pub fn before_run(&mut self) -> (pg_sys::ScanDirection::Type, u64) {
         if !std::mem::replace(&mut self.begun, true) {
             if let RowSource::Stored { batches, output, .. } = &mut self.source {
@@ -131,7 +133,8 @@ impl<O: Output> Export<O> {
             }
             RowSource::Plan { tee, started, asked, .. } => {
                 let left = tee.sink.begin_run();
-                // SAFETY: the query is that of the tee, and does not outlive it. The receiver that does nothing is a constant.
+                // SAFETY: the query is that of the tee, and does not outlive it. The receiver that does nothing is a
+                // constant.
                 unsafe {
                     self.query.set_receiver(pg_sys::None_Receiver);
                     tee.install(self.query);
@@ -182,7 +185,7 @@ impl<O: Output> Export<O> {
         }
     }
 
-    /// Has everything been delivered?
+    /// Returns true if everything has been delivered.
     pub fn is_done(&self) -> bool {
         self.done
     }

@@ -1,5 +1,5 @@
-//! The query inside an export function: planned, started, run and ended like one that a client sends. It belongs to one call of the
-//! function, in one process.
+//! The query inside an export function: planned, started, run and ended like one that a client sends. It belongs to one
+//! call of the function, in one process.
 
 use std::ffi::CStr;
 
@@ -24,9 +24,9 @@ pub enum Pace {
     Paused,
 }
 
-/// Runs code under the snapshot of the statement that calls the function, so that a query inside sees what that statement sees. It does not
-/// see what the statement itself changes, and in a STABLE function sees no more than that may. After an error the abort of the transaction
-/// takes the snapshot away.
+/// Runs code under the snapshot of the statement that calls the function, so that a query inside sees what that
+/// statement sees. It does not see what the statement itself changes, and in a STABLE function sees no more than that
+/// may. After an error the abort of the transaction takes the snapshot away.
 pub fn under_callers_snapshot<R>(code: impl FnOnce() -> R) -> R {
     // SAFETY: a transaction has one of the two snapshots.
     let snapshot = unsafe {
@@ -56,7 +56,8 @@ pub struct InnerQuery<'q> {
 }
 
 impl<'q> InnerQuery<'q> {
-    /// Makes a query ready to be started, under the active snapshot, in the current memory context. Raises what is wrong with its text.
+    /// Makes a query ready to be started, under the active snapshot, in the current memory context. Raises what is
+    /// wrong with its text.
     pub fn prepare(text: &'q CStr, arguments: &[Argument<'q>], pace: Pace) -> Self {
         let (plan, parameters) = plan(text, arguments, pace);
         Self::of_plan(plan, text, parameters)
@@ -65,7 +66,8 @@ impl<'q> InnerQuery<'q> {
     /// The query that runs the plan of `text`, under the active snapshot.
     fn of_plan(plan: Tree<'q, pg_sys::PlannedStmt>, text: &'q CStr, parameters: Parameters<'q>) -> Self {
         let (instrument, no_environment) = (0, std::ptr::null_mut());
-        // SAFETY: a snapshot is active; the plan, the text and the parameters live as long as the query, whose descriptor is new.
+        // SAFETY: a snapshot is active; the plan, the text and the parameters live as long as the query, whose
+        // descriptor is new.
         let desc = unsafe {
             QueryDesc::of_hook(kept!(pg_sys::CreateQueryDesc(
                 plan.as_ptr(),
@@ -99,8 +101,8 @@ impl<'q> InnerQuery<'q> {
         unsafe { kept!(pg_sys::ExecutorStart(desc, flags)) };
     }
 
-    /// Runs it, once it is started, for `count` rows (0: all). `once` tells that it will not be run again, so that parallel workers may be
-    /// used.
+    /// Runs it, once it is started, for `count` rows (0: all). `once` tells that it will not be run again, so that
+    /// parallel workers may be used.
     pub fn run(&self, direction: pg_sys::ScanDirection::Type, count: u64, once: bool) {
         assert!(self.desc.is_started(), "a query is started before it runs");
         // SAFETY: the query is ours, and started.
@@ -127,8 +129,8 @@ impl<'q> InnerQuery<'q> {
     }
 }
 
-/// Starts the query of a plan as EXPLAIN does, which runs nothing, and ends it: raises what would keep it from running, above all a
-/// lack of permissions.
+/// Starts the query of a plan as EXPLAIN does, which runs nothing, and ends it: raises what would keep it from running,
+/// above all a lack of permissions.
 pub fn check_permitted<'q>(plan: Tree<'q, pg_sys::PlannedStmt>, text: &'q CStr, parameters: Parameters<'q>) {
     let query = InnerQuery::of_plan(plan, text, parameters);
     query.start_with(pg_sys::EXEC_FLAG_EXPLAIN_ONLY);
@@ -140,7 +142,8 @@ pub fn check_permitted<'q>(plan: Tree<'q, pg_sys::PlannedStmt>, text: &'q CStr, 
     }
 }
 
-/// Parses, rewrites and plans one SELECT under the active snapshot, which will not be run. Raises what is wrong with it.
+/// Parses, rewrites and plans one SELECT under the active snapshot, which will not be run. Raises what is wrong with
+/// it.
 pub fn plan<'q>(
     text: &'q CStr,
     arguments: &[Argument<'q>],

@@ -1,5 +1,5 @@
-//! A result as messages of an Arrow IPC stream, as the options of the export ask for. Whole batches that go out as they are
-//! stored are passed on untouched; all others are made anew, one batch at a time.
+//! A result as messages of an Arrow IPC stream, as the options of the export ask for. Whole batches that go out as they
+//! are stored are passed on untouched; all others are made anew, one batch at a time.
 
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
@@ -47,7 +47,7 @@ pub struct Stream {
     /// Rows that have been delivered.
     delivered: u64,
     batch_rows: usize,
-    /// Do whole batches go out as they are stored?
+    /// True if whole batches go out as they are stored.
     verbatim: bool,
     /// Makes messages of the others, once there are some.
     encoder: Option<StreamEncoder>,
@@ -71,8 +71,8 @@ impl Stream {
         }
     }
 
-    /// The key under which the messages of an entry with so many rows may be kept beside it: all that decides on their bytes. `None` if they need
-    /// little work, or are not all of the entry, or if something else decides, too.
+    /// The key under which the messages of an entry with so many rows may be kept beside it: all that decides on their
+    /// bytes. `None` if they need little work, or are not all of the entry, or if something else decides, too.
     pub fn rendition_key(&self, rows: u64) -> Option<Hash128> {
         let is_worth_it = self.compression != Compression::None || !self.delivery.converts_nothing();
         if !is_worth_it || rows == 0 || self.left < rows || !is_utf8() {
@@ -202,7 +202,8 @@ const ZSTD_BYTES: usize = 256 * 1024;
 /// Bytes of the tables of LZ4.
 const LZ4_BYTES: usize = 64 * 1024;
 
-/// Bytes of a block of LZ4, if no buffer has more than `size`. A frame has one block of input, and one of output that is a tenth larger.
+/// Bytes of a block of LZ4, if no buffer has more than `size`. A frame has one block of input, and one of output that
+/// is a tenth larger.
 fn lz4_block(size: usize) -> usize {
     const BLOCKS: [usize; 2] = [64 * 1024, 256 * 1024];
     BLOCKS.into_iter().find(|block| size <= *block).unwrap_or(4 * 1024 * 1024)

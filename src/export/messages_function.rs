@@ -1,4 +1,5 @@
-//! `arrow_cache.messages`: the stream as one encapsulated message per row, to be fetched in parts or spread over readers.
+//! `arrow_cache.messages`: the stream as one encapsulated message per row, to be fetched in parts or spread over
+//! readers.
 
 use std::collections::VecDeque;
 

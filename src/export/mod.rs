@@ -1,9 +1,9 @@
-//! Results as Arrow, from the cache if it has them: the SQL functions `arrow_cache.query`, `fetch`, `messages` and `schema` (a file for each),
-//! and what COPY shares with them.
+//! Results as Arrow, from the cache if it has them: the SQL functions `arrow_cache.query`, `fetch`, `messages` and
+//! `schema` (a file for each), and what COPY shares with them.
 //!
-//! The query takes the steps of any other query (`one_select`, `inner_query`) and is looked up (`decision`). On a hit the stored batches are
-//! streamed (`stored_batches`); on a miss the plan runs once, its rows are encoded, sent, and stored if that is allowed (`export_run`, `row_sink`, `ipc_stream`).
-//! All state belongs to one process.
+//! The query takes the steps of any other query (`one_select`, `inner_query`) and is looked up (`decision`). On a hit
+//! the stored batches are streamed (`stored_batches`); on a miss the plan runs once, its rows are encoded, sent, and
+//! stored if that is allowed (`export_run`, `row_sink`, `ipc_stream`). All state belongs to one process.
 
 mod arguments;
 mod decision;

@@ -1,5 +1,5 @@
-//! A text that holds one SELECT: parsed, analyzed, rewritten and planned, in the steps that the server takes with a client's query. All
-//! trees live in the current memory context.
+//! A text that holds one SELECT: parsed, analyzed, rewritten and planned, in the steps that the server takes with a
+//! client's query. All trees live in the current memory context.
 
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -51,16 +51,17 @@ pub struct OwnQuery<'t> {
 }
 
 impl<'t> OwnQuery<'t> {
-    /// Analyzes a statement of `text`. The first parameters have the types that are given; those among them that are untyped literals, and
-    /// all further ones, get the types that their context asks for. Returns the types of all parameters, too.
+    /// Analyzes a statement of `text`. The first parameters have the types that are given; those among them that are
+    /// untyped literals, and all further ones, get the types that their context asks for. Returns the types of all
+    /// parameters, too.
     pub fn analyze(
         raw: Tree<'t, pg_sys::RawStmt>,
         text: &'t CStr,
         given: impl ExactSizeIterator<Item = pg_sys::Oid>,
     ) -> (Self, Vec<pg_sys::Oid>) {
         let mut count = given.len() as i32;
-        // SAFETY: the parser may replace the array of types by a longer one, so it must be palloc'd. It has room for those that are given,
-        // and the parser returns how many it holds in the end. An analyzed query is never null.
+        // SAFETY: the parser may replace the array of types by a longer one, so it must be palloc'd. It has room for
+        // those that are given, and the parser returns how many it holds in the end. An analyzed query is never null.
         unsafe {
             let size = std::mem::size_of::<pg_sys::Oid>() * given.len().max(1);
             let mut types: *mut pg_sys::Oid = kept!(pg_sys::palloc(size)).cast();
@@ -85,7 +86,7 @@ impl<'t> OwnQuery<'t> {
         unsafe { self.query.as_ref() }.commandType
     }
 
-    /// Has it a WITH clause that changes data?
+    /// Returns true if it has a WITH clause that changes data.
     pub fn has_modifying_with(&self) -> bool {
         // SAFETY: the tree is valid, and changed through this value alone.
         unsafe { self.query.as_ref() }.hasModifyingCTE
@@ -94,7 +95,8 @@ impl<'t> OwnQuery<'t> {
     /// Rewrites the query, which must be a SELECT.
     pub fn rewrite(self) -> Self {
         let query = self.as_ptr();
-        // SAFETY: the rewriter takes an analyzed query and returns a list of such. A SELECT is rewritten to exactly one.
+        // SAFETY: the rewriter takes an analyzed query and returns a list of such. A SELECT is rewritten to exactly
+        // one.
         let query = unsafe { nodes::<pg_sys::Query>(kept!(pg_sys::QueryRewrite(query))).next().unwrap_or(query) };
         Self { query: NonNull::new(query).unwrap_or(self.query), ..self }
     }

@@ -1,5 +1,5 @@
-//! The options of an export as users write them: in the parentheses of COPY, or as `jsonb`. Which options there are, and with which
-//! values, is decided in `core`.
+//! The options of an export as users write them: in the parentheses of COPY, or as `jsonb`. Which options there are,
+//! and with which values, is decided in `core`.
 
 use std::ffi::CStr;
 
@@ -13,9 +13,9 @@ use crate::pg::tree::{Tree, child};
 
 /// Bytes that short options take.
 const OPTIONS: usize = 16 * 1024;
-/// Bytes that a byte of longer ones takes at most. A list of lists, `[],[],…`, has a value of 32 bytes for every three bytes of text,
-/// in a vector that doubles as it grows; a member of an object takes less, since no two have the same name. What is found in them is
-/// copied twice.
+/// Bytes that a byte of longer ones takes at most. A list of lists, `[],[],…`, has a value of 32 bytes for every three
+/// bytes of text, in a vector that doubles as it grows; a member of an object takes less, since no two have the same
+/// name. What is found in them is copied twice.
 const PER_BYTE: usize = 40;
 
 /// The options in the text of a JSON object. Raises what is wrong with them.
@@ -62,7 +62,8 @@ fn name_of(option: Tree<'_, pg_sys::DefElem>) -> String {
     encoding::to_string(unsafe { CStr::from_ptr(option.defname) })
 }
 
-/// What the value of an option takes at most: its texts are copied three times and shown in an error, in lists that double as they grow.
+/// What the value of an option takes at most: its texts are copied three times and shown in an error, in lists that
+/// double as they grow.
 fn bytes_of(value: Tree<'_, pg_sys::Node>) -> usize {
     match value.tag() {
         NodeTag::T_String => 8 * characters(value).map_or(0, CStr::count_bytes) + 256,

@@ -36,7 +36,8 @@ pub struct PausedExport<O: Output + Default + 'static> {
 }
 
 impl<O: Output + Default + 'static> PausedExport<O> {
-    /// Starts an export in the first call of a set-returning function, in the memory context that lives through all of its calls.
+    /// Starts an export in the first call of a set-returning function, in the memory context that lives through all of
+    /// its calls.
     pub fn start(call: FunctionCall<'_>, text: &CStr, options: &ExportOptions, output: O) -> Self {
         let store = shmem::required();
         let Some(caller) = call.expression_context() else { unreachable!("the function returns a set") };
@@ -80,8 +81,8 @@ impl<O: Output + Default + 'static> PausedExport<O> {
         if self.export.is_null() {
             return (&mut self.rest, true);
         }
-        // SAFETY: the export lives until the executor is ended, which is done here or by `caller_gone`; after that nobody
-        // asks for more.
+        // SAFETY: the export lives until the executor is ended, which is done here or by `caller_gone`; after that
+        // nobody asks for more.
         let (inner, export) = unsafe { (&mut *self.inner, &mut *self.export) };
         if !export.output().wants_more() {
             return (export.output(), false);
@@ -122,7 +123,7 @@ impl Inner {
 
 /// The outer query is over before the inner one.
 unsafe extern "C-unwind" fn caller_gone(inner: pg_sys::Datum) {
-    // SAFETY: registered with an `Inner`, which lives as long as the function's calls; the executor calls this before it
-    // frees that memory.
+    // SAFETY: registered with an `Inner`, which lives as long as the function's calls; the executor calls this before
+    // it frees that memory.
     unsafe { edge(|| (*inner.cast_mut_ptr::<Inner>()).end()) };
 }

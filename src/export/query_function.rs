@@ -46,7 +46,8 @@ fn collect(text: &CStr, arguments: &[Argument<'_>]) -> WholeStream {
     })
 }
 
-/// A stream that is gathered in one piece, in the memory context in which it was begun: a text of the server, which begins with the header of a bytea.
+/// A stream that is gathered in one piece, in the memory context in which it was begun: a text of the server, which
+/// begins with the header of a bytea.
 #[derive(Clone, Copy)]
 struct WholeStream(pg_sys::StringInfo);
 

@@ -39,7 +39,8 @@ pub struct ExportSink<O: Output> {
     pub output: O,
     /// The executor was told to pause after the last row.
     paused: Cell<bool>,
-    /// Time spent in delivering. It does not count as time of the plan: that a client is slow is no reason to store its result.
+    /// Time spent in delivering. It does not count as time of the plan: that a client is slow is no reason to store its
+    /// result.
     delivering: Duration,
 }
 
@@ -114,7 +115,8 @@ impl<O: Output> ExportSink<O> {
         self.delivering += start.elapsed();
     }
 
-    /// The plan of `query` will give no more rows; it has taken `elapsed` in all. `complete` says whether these are all rows of the result.
+    /// The plan of `query` will give no more rows; it has taken `elapsed` in all. `complete` says whether these are all
+    /// rows of the result.
     pub fn finish(&mut self, query: QueryDesc<'_>, complete: bool, elapsed: Duration) {
         if self.encoder.pending_rows() > 0 {
             self.flush();

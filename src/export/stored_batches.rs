@@ -1,5 +1,6 @@
-//! The stored batches of an answer on their way out: as the stream makes messages of them, or as it has made them before. What takes work to make is
-//! kept beside the entry (`serve/rendition.rs`), by the hold of the query: so whatever ends the export, it is given up before the entry is let go.
+//! The stored batches of an answer on their way out: as the stream makes messages of them, or as it has made them
+//! before. What takes work to make is kept beside the entry (`serve/rendition.rs`), by the hold of the query: so
+//! whatever ends the export, it is given up before the entry is let go.
 
 use std::vec::IntoIter;
 
@@ -49,7 +50,8 @@ impl StoredBatches {
     }
 
     fn chunk(&self, number: usize) -> Option<Chunk<'static>> {
-        // SAFETY: stored chunks come from our encoder and have the entry's columns; the serving plan holds them in place.
+        // SAFETY: stored chunks come from our encoder and have the entry's columns; the serving plan holds them in
+        // place.
         self.chunks.get(number).map(|chunk| unsafe { Chunk::new(chunk) })
     }
 
@@ -57,8 +59,8 @@ impl StoredBatches {
         (0..self.chunks.len()).filter_map(|number| self.chunk(number))
     }
 
-    /// Delivers batches until the output wants no more. As a plan does, which fills a batch before it pauses: so a result of one batch is over, and its
-    /// tables closed, at the same moment. True if nothing is left.
+    /// Delivers batches until the output wants no more. As a plan does, which fills a batch before it pauses: so a
+    /// result of one batch is over, and its tables closed, at the same moment. True if nothing is left.
     pub fn deliver(&mut self, stream: &mut Stream, output: &mut impl Output) -> bool {
         while stream.rows_left() > 0
             && let Some(chunk) = self.chunk(self.next)

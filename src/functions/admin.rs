@@ -1,4 +1,5 @@
-//! SQL functions that drop entries and reset counters. They change shared memory only through the store, which takes its locks itself.
+//! SQL functions that drop entries and reset counters. They change shared memory only through the store, which takes
+//! its locks itself.
 
 use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;

@@ -1,5 +1,5 @@
-//! `arrow_cache.etag`: a token that stands for what a query holds now. Two equal tokens: the same answer. The query is parsed and planned, and not
-//! executed. Nothing is kept. `arrow_cache.version` is made of it in SQL.
+//! `arrow_cache.etag`: a token that stands for what a query holds now. Two equal tokens: the same answer. The query is
+//! parsed and planned, and not executed. Nothing is kept. `arrow_cache.version` is made of it in SQL.
 
 use std::ffi::CStr;
 
@@ -18,7 +18,8 @@ fn shown(token: Hash128) -> String {
     format!("{:016x}{:016x}", token.hi, token.lo)
 }
 
-/// The token of a query with its parameters. NULL if nothing can be promised: the cache would bypass the query, or changes are under way.
+/// The token of a query with its parameters. NULL if nothing can be promised: the cache would bypass the query, or
+/// changes are under way.
 fn etag(call: FunctionCall<'_>) -> Option<String> {
     let store = shmem::required();
     let text = export::query_text(call)?;

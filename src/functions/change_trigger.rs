@@ -1,5 +1,5 @@
-//! The trigger function for tables whose changes the server cannot see. What it notes is published when the transaction commits; nothing
-//! is kept here.
+//! The trigger function for tables whose changes the server cannot see. What it notes is published when the transaction
+//! commits; nothing is kept here.
 
 use std::ffi::CStr;
 
@@ -15,11 +15,11 @@ use crate::pg::tree::Tree;
 use crate::pg::{compat, privileges};
 use crate::shmem;
 
-/// Trigger function for tables whose changes the server cannot see: publishes a change of the table, and of the relations that its
-/// arguments name, when the transaction commits.
+/// Trigger function for tables whose changes the server cannot see: publishes a change of the table, and of the
+/// relations that its arguments name, when the transaction commits.
 ///
-/// The role that fires it has changed the table. The other relations must be ones that this role, or the owner of the table (who is
-/// responsible for the triggers on it), may change as well.
+/// The role that fires it has changed the table. The other relations must be ones that this role, or the owner of the
+/// table (who is responsible for the triggers on it), may change as well.
 ///
 /// A trigger function returns no row as a null pointer, which is no SQL NULL.
 fn invalidate_on_change(call: FunctionCall<'_>) -> Unchanged {
@@ -51,12 +51,12 @@ fn invalidate_on_change(call: FunctionCall<'_>) -> Unchanged {
 
 sql_function!(invalidate_on_change, "arrow_cache_invalidate_on_change");
 
-/// The relation that a possibly qualified name stands for, if a trigger on `table` may publish a change of it. A name without a schema
-/// means the schema of `table`, because the role that fires the trigger may have any `search_path`.
+/// The relation that a possibly qualified name stands for, if a trigger on `table` may publish a change of it. A name
+/// without a schema means the schema of `table`, because the role that fires the trigger may have any `search_path`.
 fn relation_named(name: &CStr, table: Tree<'_, pg_sys::RelationData>) -> pg_sys::Oid {
     let word = || shown(name.to_bytes());
-    // SAFETY: an open relation has its row of pg_class; the parser copies what it needs of the name; a missing schema or relation gives
-    // InvalidOid.
+    // SAFETY: an open relation has its row of pg_class; the parser copies what it needs of the name; a missing schema
+    // or relation gives InvalidOid.
     unsafe {
         // A copy: the catalog searches below may have the server read the description again, in its place.
         let class = *table.rd_rel;

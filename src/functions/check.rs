@@ -1,5 +1,5 @@
-//! `arrow_cache.check`: does everything in shared memory agree? Core looks (`cache/check`); this tells it which processes there are, and lets interrupts in
-//! between. Nothing is changed, and nothing kept.
+//! `arrow_cache.check`: does everything in shared memory agree? Core looks (`cache/check`); this tells it which
+//! processes there are, and lets interrupts in between. Nothing is changed, and nothing kept.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The SQL functions that do not deliver results: administration, statistics, explanations, policies. Each runs with the privileges of
-//! its caller. Nothing is kept here but that the provider of labels is registered.
+//! The SQL functions that do not deliver results: administration, statistics, explanations, policies. Each runs with
+//! the privileges of its caller. Nothing is kept here but that the provider of labels is registered.
 
 mod admin;
 mod change_token;

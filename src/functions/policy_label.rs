@@ -1,5 +1,5 @@
-//! The label that is the policy of a relation: what its owner says about caching it (`query/relation_policy.rs` reads it). `arrow_cache.set_policy` sets
-//! it in SQL. The provider of labels is registered once in each backend; no lock.
+//! The label that is the policy of a relation: what its owner says about caching it (`query/relation_policy.rs` reads
+//! it). `arrow_cache.set_policy` sets it in SQL. The provider of labels is registered once in each backend; no lock.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
@@ -21,8 +21,8 @@ static REGISTERED: Local<Cell<bool>> = Local::new(Cell::new(false));
 
 /// Registers the provider when a SECURITY LABEL statement names it.
 ///
-/// It is not registered earlier, because a statement that names no provider means the only one that there is. Such a statement must go on
-/// to mean the provider of another library, or to fail, as if this library were not loaded.
+/// It is not registered earlier, because a statement that names no provider means the only one that there is. Such a
+/// statement must go on to mean the provider of another library, or to fail, as if this library were not loaded.
 pub fn before_security_label(statement: Tree<'_, pg_sys::SecLabelStmt>) {
     let provider = statement.provider;
     // SAFETY: the provider of a valid statement is null or a C string. The name that is registered is a literal.

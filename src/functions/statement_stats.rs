@@ -1,5 +1,5 @@
-//! What became of the executions of each statement, for the view `statements`. The store takes its locks itself; nothing is raised while one is
-//! held.
+//! What became of the executions of each statement, for the view `statements`. The store takes its locks itself;
+//! nothing is raised while one is held.
 
 use arrow_cache_core::{Reason, RoomyVec, StatementCounter};
 use pgrx::pg_sys;

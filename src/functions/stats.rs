@@ -1,5 +1,5 @@
-//! The rows behind the views: counters, entries, relations, reasons. Entries are pinned while they are read; the store takes its locks
-//! itself.
+//! The rows behind the views: counters, entries, relations, reasons. Entries are pinned while they are read; the store
+//! takes its locks itself.
 
 use arrow_cache_core::{Counter, EntryKind, EntryView, OutOfMemory, Reason, RoomyVec};
 use pgrx::pg_sys;

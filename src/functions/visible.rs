@@ -8,7 +8,8 @@ use crate::pg::privileges;
 /// The role whose members may see the statements of all users (pg_authid.dat).
 const PG_READ_ALL_STATS: u32 = 3375;
 
-/// Whose results the current user may see: all, or only those of the user's own. Not even the number of the others is shown.
+/// Whose results the current user may see: all, or only those of the user's own. Not even the number of the others is
+/// shown.
 pub struct Visible {
     user: u32,
     all: bool,
@@ -23,17 +24,18 @@ impl Visible {
         Self { user: user.to_u32(), all }
     }
 
-    /// May the user see this entry?
+    /// Returns true if the user may see this entry.
     pub fn includes(&self, entry: &EntryView<'_>) -> bool {
         self.includes_role(entry.role())
     }
 
-    /// May the user see what this role has asked?
+    /// Returns true if the user may see what this role has asked.
     pub fn includes_role(&self, role: u32) -> bool {
         self.all || role == self.user
     }
 
-    /// May the user learn that results rest on this relation, and when it has changed? Not if only a view reads it for the user.
+    /// Returns true if the user may learn that results rest on this relation, and when it has changed. Not if only a
+    /// view reads it for the user.
     pub fn names(&self, relation: pg_sys::Oid) -> bool {
         self.all || privileges::has(pg_sys::Oid::from(self.user), relation, pg_sys::ACL_SELECT)
     }

@@ -1,7 +1,8 @@
-//! `arrow_cache.why`: what the cache would do with a query, and why it would not serve or store its answer, without running it.
+//! `arrow_cache.why`: what the cache would do with a query, and why it would not serve or store its answer, without
+//! running it.
 //!
-//! The query is parsed, rewritten and planned like any other, and checked in the same order: its text and tree, the relations that it
-//! reads, and what this session may do at this moment. Parameters need no values. Nothing is kept.
+//! The query is parsed, rewritten and planned like any other, and checked in the same order: its text and tree, the
+//! relations that it reads, and what this session may do at this moment. Parameters need no values. Nothing is kept.
 
 use std::ffi::CStr;
 
@@ -48,8 +49,8 @@ impl From<Reason> for Refusal {
     }
 }
 
-/// What is told of a query that is cacheable: the relations that its answer would rest on, and whether it can be combined of parts, as the end of
-/// the sentence.
+/// What is told of a query that is cacheable: the relations that its answer would rest on, and whether it can be
+/// combined of parts, as the end of the sentence.
 type Findings = (Vec<u32>, Vec<u8>);
 
 /// The row that is returned: whether the query is cacheable, the reason if it is not, and details.
@@ -85,8 +86,8 @@ fn why(call: FunctionCall<'_>) -> Set<Answer> {
 
 sql_function!(why, "arrow_cache_why");
 
-/// What is to be told of the query, if it is cacheable. A user who may not run the query gets the server's error about that, and learns
-/// nothing else.
+/// What is to be told of the query, if it is cacheable. A user who may not run the query gets the server's error about
+/// that, and learns nothing else.
 ///
 /// # Safety
 /// Called with an active snapshot.
@@ -147,8 +148,8 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
     }
 }
 
-/// The query whose answer would be stored, and what checking it came to: the clock-free part if the query is refused for the clock in its columns. Tells
-/// whether it is that.
+/// The query whose answer would be stored, and what checking it came to: the clock-free part if the query is refused
+/// for the clock in its columns. Tells whether it is that.
 fn with_shown_clock<'t>(query: OwnQuery<'t>, checked: Checked, seed: u64) -> (OwnQuery<'t>, Checked, bool) {
     // SAFETY: the query is valid, and the part lives in the current memory context, as the query does.
     unsafe {
@@ -217,7 +218,8 @@ fn reads(relation: pg_sys::Oid) -> Vec<u8> {
     [b"reads ".to_vec(), name].concat()
 }
 
-/// What has a query move with the clock though it compares the time with columns alone, as the rest of the sentence "It …". `None` if another reason stands in the way.
+/// What has a query move with the clock though it compares the time with columns alone, as the rest of the sentence "It
+/// …". `None` if another reason stands in the way.
 fn moving(reason: Reason, question: &Question<'_>, traits: &QueryTraits, ddl: u64) -> Option<Vec<u8>> {
     if reason != Reason::MovingClock {
         return None;
@@ -245,8 +247,8 @@ fn compares(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
     [b"compares ".to_vec(), name.to_vec(), b" of ".to_vec(), relation_name(relation), advice.to_vec()].concat()
 }
 
-/// May the user read the relation itself, or a column of it? The names of other relations, which a view or a policy reads, are not
-/// shown.
+/// Returns true if the user may read the relation itself, or a column of it. The names of other relations, which a view
+/// or a policy reads, are not shown.
 fn is_readable(relation: pg_sys::Oid) -> bool {
     // An index has no rights of its own.
     // SAFETY: reads a catalog; InvalidOid for what is no index.
@@ -268,7 +270,8 @@ fn relation_name(relation: pg_sys::Oid) -> Vec<u8> {
     }
 }
 
-/// Whether the answer of a query can be combined of parts, as the end of the sentence; nothing if it aggregates no table that has parts.
+/// Whether the answer of a query can be combined of parts, as the end of the sentence; nothing if it aggregates no
+/// table that has parts.
 fn combined(query: Tree<'_, pg_sys::Query>, traits: &QueryTraits) -> Vec<u8> {
     if !may_have_parts(traits) || own_writes::has_transaction_id() {
         return Vec::new();

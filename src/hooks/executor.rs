@@ -1,4 +1,5 @@
-//! The hooks of the executor. Keep nothing but what lies on their frames, which is plain data: an error may jump over it.
+//! The hooks of the executor. Keep nothing but what lies on their frames, which is plain data: an error may jump over
+//! it.
 
 use std::ffi::c_int;
 
@@ -80,7 +81,8 @@ unsafe fn start_attended(query_desc: *mut pg_sys::QueryDesc, flags: c_int) {
         }
         edge(|| before_start(desc, planned, flags));
         if capture::is_prepared() {
-            // A start that fails lets go what others wait for: a subtransaction may take the error back, and the session go on with something else.
+            // A start that fails lets go what others wait for: a subtransaction may take the error back, and the
+            // session go on with something else.
             with_outcome(
                 || direct!(next(query_desc, flags)),
                 |has_failed| {
@@ -118,8 +120,8 @@ fn before_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: c
     capture::prepare(desc, task);
 }
 
-/// Serves the answer that a placeholder stands for, or puts the real plan in its place; says which. What planning raises jumps over
-/// this frame.
+/// Serves the answer that a placeholder stands for, or puts the real plan in its place; says which. What planning
+/// raises jumps over this frame.
 ///
 /// # Safety
 /// No frame between here and PostgreSQL may have pending destructors.
@@ -137,7 +139,8 @@ unsafe fn settle(desc: QueryDesc<'_>, flags: c_int, pending: &Pending<'_>) -> bo
     }
 }
 
-/// Has the query of a call planned in the place of what stood in for its plan. What planning raises jumps over this frame.
+/// Has the query of a call planned in the place of what stood in for its plan. What planning raises jumps over this
+/// frame.
 ///
 /// # Safety
 /// The query must not be started. No frame between here and PostgreSQL may have pending destructors.
@@ -176,7 +179,8 @@ unsafe fn run_query(
     }
 }
 
-/// Runs a plan on a level of its own. An error fails the transaction, which is told to `session`, so that no handler is needed.
+/// Runs a plan on a level of its own. An error fails the transaction, which is told to `session`, so that no handler is
+/// needed.
 ///
 /// # Safety
 /// As `run_query`, outside of subtransactions.
@@ -247,7 +251,8 @@ unsafe fn run_plan(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, 
     }
 }
 
-/// Runs a plan, with queries under way whose rows are captured or compared: this may be one of them. What it raises jumps over this frame.
+/// Runs a plan, with queries under way whose rows are captured or compared: this may be one of them. What it raises
+/// jumps over this frame.
 ///
 /// # Safety
 /// As `run_plan`.

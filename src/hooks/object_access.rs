@@ -33,7 +33,7 @@ pub unsafe extern "C-unwind" fn access(
     }
 }
 
-/// Does an access to an object change it?
+/// Returns true if an access to an object changes it.
 fn changes_definition(access: pg_sys::ObjectAccessType::Type) -> bool {
     matches!(
         access,

@@ -93,7 +93,8 @@ unsafe fn plan_unwatched(call: Call<'_>) -> *mut pg_sys::PlannedStmt {
     }
 }
 
-/// Plans a query that concerns the cache, or finds that it need not be planned. What planning raises jumps over this frame.
+/// Plans a query that concerns the cache, or finds that it need not be planned. What planning raises jumps over this
+/// frame.
 ///
 /// # Safety
 /// As `next`.

@@ -1,5 +1,5 @@
-//! What our hooks call: the hooks that were installed before ours, or the server's own functions; and whether ours do more than that. No lock:
-//! every process has a copy of its own, made in the postmaster.
+//! What our hooks call: the hooks that were installed before ours, or the server's own functions; and whether ours do
+//! more than that. No lock: every process has a copy of its own, made in the postmaster.
 
 use std::ffi::{c_char, c_int};
 
@@ -28,7 +28,8 @@ pub type ProcessUtility = unsafe extern "C-unwind" fn(
     *mut pg_sys::QueryCompletion,
 );
 
-/// The hooks that were installed before ours. Where there was none, and the server has a function that it calls then, it is that function.
+/// The hooks that were installed before ours. Where there was none, and the server has a function that it calls then,
+/// it is that function.
 pub struct Previous {
     pub request: pg_sys::shmem_request_hook_type,
     pub startup: pg_sys::shmem_startup_hook_type,
@@ -58,7 +59,7 @@ pub static mut PREVIOUS: Previous = Previous {
     counting: None,
 };
 
-/// Is this a process whose statements we serve, with the cache switched on?
+/// Returns true if this is a process whose statements we serve, with the cache switched on.
 #[inline]
 pub fn active() -> bool {
     // SAFETY: a plain global, set before a parallel worker runs anything.

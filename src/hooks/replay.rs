@@ -1,5 +1,5 @@
-//! The redo functions of resource managers, wrapped: the startup process of a standby publishes what it replays. Keeps the functions that
-//! were there before; written once, in the postmaster, before any other process exists.
+//! The redo functions of resource managers, wrapped: the startup process of a standby publishes what it replays. Keeps
+//! the functions that were there before; written once, in the postmaster, before any other process exists.
 
 use pgrx::pg_sys;
 use pgrx::pg_sys::RmgrIds;
@@ -11,14 +11,15 @@ use crate::pg::wal_record::WalRecord;
 // SAFETY: zeros are managers that do not exist.
 static mut BEFORE: [pg_sys::RmgrData; pg_sys::RM_MAX_ID as usize + 1] = unsafe { std::mem::zeroed() };
 
-/// Wraps the resource managers whose records matter, those of extensions among them. To be called when all libraries are preloaded.
+/// Wraps the resource managers whose records matter, those of extensions among them. To be called when all libraries
+/// are preloaded.
 ///
 /// # Safety
 /// Called once, in the postmaster, before it starts other processes.
 pub unsafe fn wrap() {
     const OTHERS: [RmgrIds::Type; 2] = [RmgrIds::RM_XACT_ID, RmgrIds::RM_STANDBY_ID];
-    // SAFETY: the table has a place for each number (access/rmgr.h), is writable since 15, and is only read after this. The postmaster has
-    // one thread.
+    // SAFETY: the table has a place for each number (access/rmgr.h), is writable since 15, and is only read after this.
+    // The postmaster has one thread.
     unsafe {
         let table = (&raw mut pg_sys::RmgrTable).cast::<pg_sys::RmgrData>();
         BEFORE = *table.cast();
@@ -33,7 +34,8 @@ pub unsafe fn wrap() {
     }
 }
 
-/// `rm_redo` of both managers of the heap. Most records are theirs: what was there before is called last, so this needs no frame.
+/// `rm_redo` of both managers of the heap. Most records are theirs: what was there before is called last, so this needs
+/// no frame.
 ///
 /// # Safety
 /// Called by the server, in the startup process.
@@ -51,8 +53,8 @@ unsafe extern "C-unwind" fn redo_rows(reader: *mut pg_sys::XLogReaderState) {
 /// # Safety
 /// Called by the server, in the startup process.
 unsafe extern "C-unwind" fn redo(reader: *mut pg_sys::XLogReaderState) {
-    // SAFETY: the record stays while it is replayed. What was there before was written before this process existed, and gets the server's own
-    // argument. What it raises jumps over this frame, which has nothing to drop.
+    // SAFETY: the record stays while it is replayed. What was there before was written before this process existed, and
+    // gets the server's own argument. What it raises jumps over this frame, which has nothing to drop.
     unsafe {
         let record = WalRecord::of(reader);
         let redefined = replay::before(record);

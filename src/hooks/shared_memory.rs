@@ -1,4 +1,5 @@
-//! The hooks for shared memory: the postmaster asks for ours, and lays it out. No lock of ours; the server holds its own.
+//! The hooks for shared memory: the postmaster asks for ours, and lays it out. No lock of ours; the server holds its
+//! own.
 
 use std::sync::OnceLock;
 

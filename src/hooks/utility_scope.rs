@@ -32,8 +32,8 @@ impl Utility<'_> {
     /// The statement of a hook.
     ///
     /// # Safety
-    /// The arguments must be those of a ProcessUtility hook, and the value must not be used once the server has run the statement, which
-    /// may change it.
+    /// The arguments must be those of a ProcessUtility hook, and the value must not be used once the server has run the
+    /// statement, which may change it.
     pub unsafe fn of_hook(plan: *const pg_sys::PlannedStmt, source: *const c_char) -> Self {
         // SAFETY: the caller promises that the plan is valid, so it is not null.
         let plan = unsafe { Tree::enter(plan).unwrap_unchecked() };
@@ -42,8 +42,9 @@ impl Utility<'_> {
         Self { plan, statement, source }
     }
 
-    /// Does the statement only tell the transaction where to go? BEGIN, COMMIT, SAVEPOINT and the like run nothing inside: the
-    /// server acts on them when they are over. So there is nothing to undo, and every transaction is spared the effort.
+    /// Returns true if the statement only tells the transaction where to go. BEGIN, COMMIT, SAVEPOINT and the like run
+    /// nothing inside: the server acts on them when they are over. So there is nothing to undo, and every transaction
+    /// is spared the effort.
     #[inline]
     pub fn only_steers_transaction(self) -> bool {
         use pg_sys::TransactionStmtKind::{TRANS_STMT_COMMIT_PREPARED, TRANS_STMT_ROLLBACK_PREPARED};
@@ -83,8 +84,8 @@ pub struct Scope {
     nested: Option<Outside>,
     wrapping: Option<Wrapping>,
     commits_prepared: bool,
-    /// A statement that changes relations by their names; else null. What the names stand for was asked before the server has locked it,
-    /// so it is asked again afterwards.
+    /// A statement that changes relations by their names; else null. What the names stand for was asked before the
+    /// server has locked it, so it is asked again afterwards.
     changes_names: *const pg_sys::Node,
     /// The statement for the server, in the place of one that copies to Arrow; else null.
     replaced: *mut pg_sys::PlannedStmt,
@@ -105,7 +106,7 @@ impl Scope {
         if self.replaced.is_null() { plan } else { self.replaced }
     }
 
-    /// Is there anything to do once the statement has succeeded?
+    /// Returns true if there is anything to do once the statement has succeeded.
     pub fn has_aftermath(self) -> bool {
         !self.changes_names.is_null()
     }
@@ -214,7 +215,8 @@ fn enter_nesting(utility: Utility<'_>, tag: NodeTag, scope: &mut Scope) {
     scope.nested = Some(session::enter_utility());
 }
 
-/// May a statement of this kind change a definition by itself? What others run inside comes here as well.
+/// Returns true if a statement of this kind may change a definition by itself. What others run inside comes here as
+/// well.
 fn may_redefine(tag: NodeTag) -> bool {
     !matches!(
         tag,
@@ -268,8 +270,8 @@ pub unsafe fn leave(scope: Scope, raised: bool) {
         session::leave_wrapping(outer);
     }
     if scope.commits_prepared {
-        // What it has redefined is known only to the session that prepared it. An error may come after its end as well, but
-        // whoever was refused has ended nothing.
+        // What it has redefined is known only to the session that prepared it. An error may come after its end as well,
+        // but whoever was refused has ended nothing.
         // SAFETY: the caller promises that there is an error.
         if raised && error::refuses_prepared(unsafe { direct!(pg_sys::geterrcode()) }) {
             redefinition::give_up();

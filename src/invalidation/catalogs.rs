@@ -1,21 +1,21 @@
-//! The server's catalogs, sorted by the results that can rest on their rows: all results of the server, all results of the database,
-//! results over the relations that the server names in its invalidations, or none. Constants only.
+//! The server's catalogs, sorted by the results that can rest on their rows: all results of the server, all results of
+//! the database, results over the relations that the server names in its invalidations, or none. Constants only.
 
 use crate::pg::object_ids::FIRST_USER_OID;
 
 /// Stands for the database of the catalogs that all databases share.
 pub const SHARED: u32 = 0;
 
-/// Shared catalogs whose change can change an answer, or who may see it, in every database: roles and their memberships (to own a
-/// database is one), and databases, since a new one may have the OID of one that is gone. Ascending.
+/// Shared catalogs whose change can change an answer, or who may see it, in every database: roles and their memberships
+/// (to own a database is one), and databases, since a new one may have the OID of one that is gone. Ascending.
 const SHARED_CATALOGS: &[u32] = &[
     1260, // pg_authid
     1261, // pg_auth_members
     1262, // pg_database
 ];
 
-/// Catalogs whose change cannot change a query's answer: statistics, comments, dependencies, large objects, tablespaces themselves,
-/// progress of replication, and settings (which are in the key when they take effect). Ascending.
+/// Catalogs whose change cannot change a query's answer: statistics, comments, dependencies, large objects, tablespaces
+/// themselves, progress of replication, and settings (which are in the key when they take effect). Ascending.
 const HARMLESS_CATALOGS: &[u32] = &[
     1213, // pg_tablespace
     1214, // pg_shdepend
@@ -33,11 +33,11 @@ const HARMLESS_CATALOGS: &[u32] = &[
     6243, // pg_parameter_acl
 ];
 
-/// Catalogs whose change matters only to results over relations that the server invalidates for it, or only to how names are resolved,
-/// which is in the key of a result. Ascending.
+/// Catalogs whose change matters only to results over relations that the server invalidates for it, or only to how
+/// names are resolved, which is in the key of a result. Ascending.
 ///
-/// Types belong here: a result can depend on the labels of a type (pg_enum, see `ENUM_LABELS`) and on its attributes, which are those of a
-/// relation. Constraints of domains do not count, because a query that checks them is bypassed.
+/// Types belong here: a result can depend on the labels of a type (pg_enum, see `ENUM_LABELS`) and on its attributes,
+/// which are those of a relation. Constraints of domains do not count, because a query that checks them is bypassed.
 const LOCAL_CATALOGS: &[u32] = &[
     826,         // pg_default_acl
     1247,        // pg_type

@@ -1,12 +1,13 @@
 //! Which definitions a transaction has changed, as precisely as results depend on them.
 //!
-//! There are two sources, both the server's own. The list of changed relations tells which catalogs have new rows. The invalidation
-//! messages that the transaction is going to send name the relations whose definition those rows belong to. All other backends rely on
-//! these messages to notice the change, so they are complete for columns, rules, policies, partitions, indexes and storage.
+//! There are two sources, both the server's own. The list of changed relations tells which catalogs have new rows. The
+//! invalidation messages that the transaction is going to send name the relations whose definition those rows belong
+//! to. All other backends rely on these messages to notice the change, so they are complete for columns, rules,
+//! policies, partitions, indexes and storage.
 //!
-//! Therefore changes of the catalogs in `catalogs::LOCAL_CATALOGS` are published for these relations only, changes of enum labels for the
-//! results that may contain an enum, and all other changes for every result of the database. Relations on which no result can rest
-//! (temporary tables, indexes) are left out. Keeps nothing; no lock.
+//! Therefore changes of the catalogs in `catalogs::LOCAL_CATALOGS` are published for these relations only, changes of
+//! enum labels for the results that may contain an enum, and all other changes for every result of the database.
+//! Relations on which no result can rest (temporary tables, indexes) are left out. Keeps nothing; no lock.
 
 use crate::invalidation::catalogs::{ENUM_LABELS, concerns_database, concerns_server, is_meaningful_catalog};
 use crate::invalidation::queried_relations::may_carry_results;
@@ -28,8 +29,8 @@ pub struct Definitions {
 }
 
 impl Definitions {
-    /// What the present transaction has redefined, given the relations whose rows it has changed. `unknown` means that the list may be
-    /// incomplete, or that a statement has written to a catalog directly.
+    /// What the present transaction has redefined, given the relations whose rows it has changed. `unknown` means that
+    /// the list may be incomplete, or that a statement has written to a catalog directly.
     pub fn of_transaction(changed: &[u32], unknown: bool) -> Self {
         if !unknown && !changed.iter().copied().any(is_meaningful_catalog) {
             return Self::default();

@@ -1,6 +1,7 @@
-//! Foreign tables that their owners trust. Changes through this server are published like all others. A transaction whose view of the
-//! remote data may be older than a change neither gets nor stores answers. Tables of other access methods are found here, too, when a
-//! statement reaches them through a table above them. State of this backend; no lock.
+//! Foreign tables that their owners trust. Changes through this server are published like all others. A transaction
+//! whose view of the remote data may be older than a change neither gets nor stores answers. Tables of other access
+//! methods are found here, too, when a statement reaches them through a table above them. State of this backend; no
+//! lock.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,17 +19,17 @@ use crate::pg::tree::{Tree, children};
 use crate::pg::{attention, backend, inheritance, relcache_listener};
 use crate::shmem::{self, SharedStore};
 
-/// Is the entry a foreign table that is read or written itself?
+/// Returns true if the entry is a foreign table that is read or written itself.
 fn is_foreign(entry: &pg_sys::RangeTblEntry) -> bool {
     entry.rtekind == pg_sys::RTEKind::RTE_RELATION && entry.relkind as u8 == pg_sys::RELKIND_FOREIGN_TABLE
 }
 
-/// May an answer over the plan's foreign tables be given or stored in this transaction? Not if one of them has changed since the
-/// transaction began. Returns whether there are any.
+/// Returns true if an answer over the plan's foreign tables may be given or stored in this transaction. Not if one of
+/// them has changed since the transaction began. Returns whether there are any.
 ///
-/// A wrapper may read under a remote snapshot that is as old as the transaction (postgres_fdw does), and no local snapshot tells that. To be
-/// called after the versions were read: then a change that the versions contain is noticed here, and a later change at the end of the
-/// fill.
+/// A wrapper may read under a remote snapshot that is as old as the transaction (postgres_fdw does), and no local
+/// snapshot tells that. To be called after the versions were read: then a change that the versions contain is noticed
+/// here, and a later change at the end of the fill.
 ///
 /// # Errors
 /// `WriterInProgress`.
@@ -48,12 +49,13 @@ pub fn check_settled(store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>) -
     Ok(any)
 }
 
-/// Notes what a change of `relation`, of kind `kind`, may reach and the server may not list: foreign tables, and tables of other access
-/// methods than the server's own.
+/// Notes what a change of `relation`, of kind `kind`, may reach and the server may not list: foreign tables, and tables
+/// of other access methods than the server's own.
 ///
-/// A change of a foreign table assigns no transaction id, and without an id nothing is published. So the transaction gets an id here,
-/// whatever the table's policy is: it may become `trusted` before this transaction commits. The change is published at once and once more
-/// at the commit, because a wrapper may commit on the remote server long before this transaction ends.
+/// A change of a foreign table assigns no transaction id, and without an id nothing is published. So the transaction
+/// gets an id here, whatever the table's policy is: it may become `trusted` before this transaction commits. The change
+/// is published at once and once more at the commit, because a wrapper may commit on the remote server long before this
+/// transaction ends.
 pub fn note_target(relation: pg_sys::Oid, kind: u8) {
     match kind {
         pg_sys::RELKIND_FOREIGN_TABLE => note(relation),
@@ -108,8 +110,8 @@ pub fn committed() {
     }
 }
 
-/// The transaction was rolled back. One of several remote servers may have committed before another refused, so results over the changed
-/// tables are outdated. Atomics only; cannot raise.
+/// The transaction was rolled back. One of several remote servers may have committed before another refused, so results
+/// over the changed tables are outdated. Atomics only; cannot raise.
 pub fn rolled_back() {
     let changed = CHANGED.take();
     if changed.is_empty() {
@@ -129,8 +131,8 @@ struct Family {
     unlisted: Unlisted,
 }
 
-/// Members of a family whose changes the server may not list: foreign tables, which are marked, and tables of other access methods, which need
-/// not count what they change.
+/// Members of a family whose changes the server may not list: foreign tables, which are marked, and tables of other
+/// access methods, which need not count what they change.
 type Unlisted = Vec<(pg_sys::Oid, bool)>;
 
 /// Families by their roots. A family is forgotten when one of its members changes.

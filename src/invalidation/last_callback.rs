@@ -1,11 +1,12 @@
-//! Acting last before a commit. What a transaction has changed must be published after its last write, and other libraries may write in
-//! their own PRE_COMMIT callbacks.
+//! Acting last before a commit. What a transaction has changed must be published after its last write, and other
+//! libraries may write in their own PRE_COMMIT callbacks.
 //!
-//! The server calls these callbacks in the reverse order of their registration, so a library that is preloaded before ours acts after
-//! ours. Registering puts a callback at the head of the list only. Therefore this file, when all libraries are preloaded, finds the list
-//! by the item that it has registered itself, checks that the item has the expected form, and appends an item at the end of the list. The
-//! item at the head is taken off then. If the list ever looks different, it does the work; then our library has to be preloaded first to be exact beside
-//! others that write while committing. All this happens in the postmaster, before any other process exists; no lock.
+//! The server calls these callbacks in the reverse order of their registration, so a library that is preloaded before
+//! ours acts after ours. Registering puts a callback at the head of the list only. Therefore this file, when all
+//! libraries are preloaded, finds the list by the item that it has registered itself, checks that the item has the
+//! expected form, and appends an item at the end of the list. The item at the head is taken off then. If the list ever
+//! looks different, it does the work; then our library has to be preloaded first to be exact beside others that write
+//! while committing. All this happens in the postmaster, before any other process exists; no lock.
 
 use std::ffi::c_void;
 
@@ -30,14 +31,15 @@ fn mark() -> *mut c_void {
     (&raw const MARK).cast_mut().cast()
 }
 
-/// Registers `callback` at the end of the list, or else at its head. Called once, when all libraries have been preloaded.
+/// Registers `callback` at the end of the list, or else at its head. Called once, when all libraries have been
+/// preloaded.
 ///
 /// # Safety
 /// Only in the postmaster, while it starts.
 pub unsafe fn register(callback: Callback) {
-    // SAFETY: RegisterXactCallback allocates an item of this size in this context. The allocator hands out again what was freed last, so
-    // `place` should be that item; memory of the context can be read in any case. The item is used only if it holds what was registered,
-    // and then it heads the server's own list.
+    // SAFETY: RegisterXactCallback allocates an item of this size in this context. The allocator hands out again what
+    // was freed last, so `place` should be that item; memory of the context can be read in any case. The item is used
+    // only if it holds what was registered, and then it heads the server's own list.
     unsafe {
         let size = std::mem::size_of::<Item>();
         let place: *mut Item = kept!(pg_sys::MemoryContextAllocZero(pg_sys::TopMemoryContext, size)).cast();

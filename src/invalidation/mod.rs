@@ -1,11 +1,12 @@
-//! What a transaction has changed, and telling everybody before anybody can see it (architecture: *Publish before visible*).
+//! What a transaction has changed, and telling everybody before anybody can see it (architecture: *Publish before
+//! visible*).
 //!
-//! In the order in which the files may import each other: `write_set` and `track_counts` hold what the hooks have noted of the
-//! transaction under way; `catalogs` and `queried_relations` say what of it can matter to an answer; `own_writes` tells readers what
-//! their own transaction has written; `definitions` lists what was redefined; `writer` writes versions to the slots; `publication`
-//! publishes everything at the commit, `redefinition` the definitions once more; `foreign` and `targets` note what statements are
-//! about to change. `last_callback` gives the publication the last place in line. `replay` does all this for the transactions of a primary, on a
-//! standby.
+//! In the order in which the files may import each other: `write_set` and `track_counts` hold what the hooks have noted
+//! of the transaction under way; `catalogs` and `queried_relations` say what of it can matter to an answer;
+//! `own_writes` tells readers what their own transaction has written; `definitions` lists what was redefined; `writer`
+//! writes versions to the slots; `publication` publishes everything at the commit, `redefinition` the definitions once
+//! more; `foreign` and `targets` note what statements are about to change. `last_callback` gives the publication the
+//! last place in line. `replay` does all this for the transactions of a primary, on a standby.
 
 pub mod catalogs;
 pub mod definitions;

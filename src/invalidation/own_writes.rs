@@ -6,17 +6,17 @@ use crate::invalidation::catalogs::is_meaningful_catalog;
 use crate::invalidation::{track_counts, write_set};
 use crate::pg::{backend, transaction_changes};
 
-/// Most changed relations, and levels of subtransactions with some, that each lookup looks at. A transaction that has more
-/// gets no answers: it would look at them for longer than they save.
+/// Most changed relations, and levels of subtransactions with some, that each lookup looks at. A transaction that has
+/// more gets no answers: it would look at them for longer than they save.
 const MOST_CHANGES: usize = 250;
 
-/// Has this transaction an id, without which it cannot have written anything?
+/// Returns true if this transaction has an id, without which it cannot have written anything.
 pub fn has_transaction_id() -> bool {
     backend::top_transaction_id() != 0
 }
 
-/// May this transaction get or store an answer that rests on `relations` (ascending OIDs)? Its own changes are in no published version, so
-/// it must execute every query that they touch.
+/// Returns true if this transaction may get or store an answer that rests on `relations` (ascending OIDs). Its own
+/// changes are in no published version, so it must execute every query that they touch.
 ///
 /// # Errors
 /// `OwnDdl` or `OwnWrites`.

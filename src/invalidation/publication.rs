@@ -1,10 +1,11 @@
 //! The publication of what a transaction has changed, before anybody can see it (protocol C; the whole argument is in
 //! docs/architecture/exactness.md).
 //!
-//! The write set is the union of two lists: what the executor hooks saw, and the list that the heap access method itself keeps for
-//! statistics. The latter names every relation whose tuples changed by any path: cascades, leaves of partitions, COPY, triggers,
-//! logical apply, C code. A change of a catalog in that list means that definitions changed. While `track_counts` is off nothing is
-//! added to the list: a transaction in which it was off at any moment counts as one that has redefined everything.
+//! The write set is the union of two lists: what the executor hooks saw, and the list that the heap access method
+//! itself keeps for statistics. The latter names every relation whose tuples changed by any path: cascades, leaves of
+//! partitions, COPY, triggers, logical apply, C code. A change of a catalog in that list means that definitions
+//! changed. While `track_counts` is off nothing is added to the list: a transaction in which it was off at any moment
+//! counts as one that has redefined everything.
 //!
 //! Everything happens at PRE_COMMIT or PRE_PREPARE, where raising is still allowed. Slots are atomics; no lock.
 
@@ -25,8 +26,8 @@ use crate::pg::transaction_changes;
 use crate::session;
 use crate::shmem;
 
-/// Notes a change of one relation, which the user was allowed to make: a user who may not change a relation must not outdate results
-/// over it either.
+/// Notes a change of one relation, which the user was allowed to make: a user who may not change a relation must not
+/// outdate results over it either.
 #[inline]
 pub fn note_relation(relation: pg_sys::Oid) {
     let relation = relation.to_u32();

@@ -1,16 +1,18 @@
-//! On which relations results can rest, by their kind: not on indexes, sequences, TOAST tables or temporary tables. Catalog searches.
+//! On which relations results can rest, by their kind: not on indexes, sequences, TOAST tables or temporary tables.
+//! Catalog searches.
 
 use pgrx::pg_sys;
 
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::FIRST_USER_OID;
 
-/// Can a result rest on this relation? Yes, if the relation is gone: then nobody can tell.
+/// Returns true if a result can rest on this relation, or the relation is gone: then nobody can tell.
 pub fn may_carry_results(relation: u32) -> bool {
     relation >= FIRST_USER_OID && inspect(relation).unwrap_or(true)
 }
 
-/// Can there be cached queries over a relation? Not over indexes, TOAST tables, sequences and temporary tables. `None` if it is gone.
+/// Returns true if there can be cached queries over a relation. There are none over indexes, TOAST tables, sequences
+/// and temporary tables. `None` if it is gone.
 fn inspect(relation: u32) -> Option<bool> {
     let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, pg_sys::Oid::from(relation))?;
     let class = row.relation()?;

@@ -1,10 +1,11 @@
-//! What surrounds the end of a transaction that changes definitions. Before it publishes, it is counted with each slot that it is going to
-//! move (`core::versions::definers`). When its invalidations have been sent, it moves them once more, and is not counted any more. While it is
-//! counted nothing is stored that rests on such a slot.
+//! What surrounds the end of a transaction that changes definitions. Before it publishes, it is counted with each slot
+//! that it is going to move (`core::versions::definers`). When its invalidations have been sent, it moves them once
+//! more, and is not counted any more. While it is counted nothing is stored that rests on such a slot.
 //!
-//! The slots are kept apart from what else is kept of a transaction, so that whoever is counted is counted off, whichever way it ends: the
-//! server calls the callback for released resources after a commit, a PREPARE, an abort, and when a session is terminated. A process that
-//! is killed takes shared memory with it. Atomics only; nothing but `begin` can raise, and nothing can wait.
+//! The slots are kept apart from what else is kept of a transaction, so that whoever is counted is counted off,
+//! whichever way it ends: the server calls the callback for released resources after a commit, a PREPARE, an abort, and
+//! when a session is terminated. A process that is killed takes shared memory with it. Atomics only; nothing but
+//! `begin` can raise, and nothing can wait.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
@@ -27,8 +28,8 @@ static IS_COUNTED_WORKER: Local<Cell<bool>> = Local::new(Cell::new(false));
 /// `resources_released` is registered.
 static IS_WATCHED: Local<Cell<bool>> = Local::new(Cell::new(false));
 
-/// Registers `resources_released`, if it is not. The server calls it some six times for each statement, so that backends which never change
-/// definitions are spared. May raise.
+/// Registers `resources_released`, if it is not. The server calls it some six times for each statement, so that
+/// backends which never change definitions are spared. May raise.
 fn watch() {
     if !IS_WATCHED.get() {
         // SAFETY: the callback has the type that the server expects, and needs no argument.
@@ -49,8 +50,8 @@ unsafe extern "C-unwind" fn resources_released(
     }
 }
 
-/// This transaction is going to redefine what these slots stand for. To be called before it publishes. It may raise, and then it has counted
-/// nothing.
+/// This transaction is going to redefine what these slots stand for. To be called before it publishes. It may raise,
+/// and then it has counted nothing.
 pub fn begin(slots: &[SlotId]) {
     if slots.is_empty() {
         return;
@@ -62,8 +63,8 @@ pub fn begin(slots: &[SlotId]) {
     }
 }
 
-/// As `begin`, for COMMIT PREPARED of a transaction that may have redefined anything in this database. While none was prepared that has redefined
-/// something, it is only noted: one may be prepared before the server looks for it.
+/// As `begin`, for COMMIT PREPARED of a transaction that may have redefined anything in this database. While none was
+/// prepared that has redefined something, it is only noted: one may be prepared before the server looks for it.
 pub fn begin_commit_prepared() {
     let Some(store) = shmem::store_without_area() else { return };
     watch();
@@ -75,8 +76,9 @@ pub fn begin_commit_prepared() {
     }
 }
 
-/// This process is a worker of logical replication, which commits prepared transactions without a statement: from now on it is counted as if
-/// it committed one all the time. To be called at the end of each transaction; the first ones only read. May raise.
+/// This process is a worker of logical replication, which commits prepared transactions without a statement: from now
+/// on it is counted as if it committed one all the time. To be called at the end of each transaction; the first ones
+/// only read. May raise.
 pub fn count_worker() {
     let Some(store) = shmem::store_without_area() else { return };
     if !IS_COUNTED_WORKER.get() {
@@ -85,7 +87,8 @@ pub fn count_worker() {
         IS_COUNTED_WORKER.set(true);
         store.definers().enter_commit();
     }
-    // As long as there may be prepared transactions from before the start, nothing is stored: one may have been committed just now.
+    // As long as there may be prepared transactions from before the start, nothing is stored: one may have been
+    // committed just now.
     let next = compat::next_full_transaction_id();
     store.versions().ensure_floor(next);
     look_for_the_past(&store, next);
@@ -98,8 +101,8 @@ unsafe extern "C-unwind" fn worker_ends(_code: c_int, _arg: pg_sys::Datum) {
     }
 }
 
-/// Moves the versions of what this transaction has redefined once more. To be called when its invalidations have been sent, or when it was
-/// rolled back.
+/// Moves the versions of what this transaction has redefined once more. To be called when its invalidations have been
+/// sent, or when it was rolled back.
 ///
 /// Not inlined into the callback, which is called many times and hardly ever has anything to do here.
 #[inline(never)]

@@ -1,5 +1,6 @@
-//! What a statement is about to change, as far as its plan or its text names it. A user who may not change a relation must not
-//! outdate results over it, so privileges are checked before anything is noted. Keeps nothing: `write_set` does.
+//! What a statement is about to change, as far as its plan or its text names it. A user who may not change a relation
+//! must not outdate results over it, so privileges are checked before anything is noted. Keeps nothing: `write_set`
+//! does.
 
 use pgrx::pg_sys;
 
@@ -11,8 +12,8 @@ use crate::pg::privileges;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 
-/// Notes the targets of a data-modifying query, at any nesting level. To be called when the server has found that the user may change
-/// them, and before the first row.
+/// Notes the targets of a data-modifying query, at any nesting level. To be called when the server has found that the
+/// user may change them, and before the first row.
 #[inline(never)]
 pub fn note_started(query: QueryDesc<'_>) {
     let Some(state) = query.estate() else { return };
@@ -37,8 +38,8 @@ unsafe fn note_all(targets: *const pg_sys::List) {
     }
 }
 
-/// Notes a relation, unless the server lists it if a row of it changes: a heap table. A partitioned table has no rows of its own.
-/// Who writes to a catalog himself need not send what DDL sends, which the server's list does not tell.
+/// Notes a relation, unless the server lists it if a row of it changes: a heap table. A partitioned table has no rows
+/// of its own. Who writes to a catalog himself need not send what DDL sends, which the server's list does not tell.
 fn note_unless_listed(relation: pg_sys::Oid, class: &pg_sys::FormData_pg_class) {
     let is_listed = match class.relkind as u8 {
         pg_sys::RELKIND_PARTITIONED_TABLE => true,
@@ -59,13 +60,15 @@ pub fn note_named(relation: pg_sys::Oid) {
     foreign::note_reached(relation);
 }
 
-/// Is it sure that a query has sent no rows to leaves, and leaves nothing to run? Reads some words and calls nothing.
+/// Returns true if a query has certainly sent no rows to leaves, and leaves nothing to run. Reads some words and calls
+/// nothing.
 #[inline]
 pub fn leaves_nothing(query: QueryDesc<'_>) -> bool {
     query.is_started() && !has_routed(query) && !leaves_work(query)
 }
 
-/// Is there anything left to run when a plan has returned its last row: triggers, or the rest of a WITH clause?
+/// Returns true if anything is left to run when a plan has returned its last row: triggers, or the rest of a WITH
+/// clause.
 #[inline]
 pub fn leaves_work(query: QueryDesc<'_>) -> bool {
     let Some(state) = query.estate() else { return false };
@@ -81,16 +84,15 @@ pub fn leaves_work(query: QueryDesc<'_>) -> bool {
     }
 }
 
-/// Has a query sent rows to leaves of partitioned tables? Reads two words and calls nothing.
+/// Returns true if a query has sent rows to leaves of partitioned tables. Reads two words and calls nothing.
 #[inline]
 pub fn has_routed(query: QueryDesc<'_>) -> bool {
     // SAFETY: the state of a query is valid until the query is ended.
     query.estate().is_some_and(|state| unsafe { !state.as_ref().es_tuple_routing_result_relations.is_null() })
 }
 
-/// Notes those leaves that a query has sent rows to whose changes the server may not list: one may have been attached since the query
-/// was started.
-/// To be called before the query is ended.
+/// Notes those leaves that a query has sent rows to whose changes the server may not list: one may have been attached
+/// since the query was started. To be called before the query is ended.
 #[inline(never)]
 pub fn note_routed(query: QueryDesc<'_>) {
     let Some(state) = query.estate() else { return };

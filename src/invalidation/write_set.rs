@@ -1,5 +1,5 @@
-//! What the present transaction has changed, as far as the hooks have seen. State of this backend, which only the other files of this
-//! folder and the hooks change; no lock. It is forgotten when the transaction ends.
+//! What the present transaction has changed, as far as the hooks have seen. State of this backend, which only the other
+//! files of this folder and the hooks change; no lock. It is forgotten when the transaction ends.
 
 use std::cell::{Cell, RefCell};
 
@@ -24,7 +24,8 @@ pub fn empty<T>(list: &mut Vec<T>) {
     }
 }
 
-/// Notes that this transaction writes `relation`. If there is no memory to note the relation, the changes of this transaction count as unknown.
+/// Notes that this transaction writes `relation`. If there is no memory to note the relation, the changes of this
+/// transaction count as unknown.
 pub fn note(relation: u32) {
     attention::leave_for_end();
     RELATIONS.with_borrow_mut(|relations| {
@@ -37,7 +38,7 @@ pub fn note(relation: u32) {
     });
 }
 
-/// Has this transaction written `relation`, as far as the hooks have seen?
+/// Returns true if this transaction has written `relation`, as far as the hooks have seen.
 pub fn holds(relation: u32) -> bool {
     RELATIONS.with_borrow(|relations| relations.binary_search(&relation).is_ok())
 }
@@ -53,7 +54,7 @@ pub fn note_unknown() {
     UNKNOWN.set(true);
 }
 
-/// May this transaction have written relations that neither the hooks nor the server have listed?
+/// Returns true if this transaction may have written relations that neither the hooks nor the server have listed.
 pub fn is_unknown() -> bool {
     UNKNOWN.get()
 }

@@ -1,4 +1,5 @@
-//! Writing to the slots of versions: which transaction publishes, and which others still run. Slots are atomics, so no lock.
+//! Writing to the slots of versions: which transaction publishes, and which others still run. Slots are atomics, so no
+//! lock.
 
 use std::cell::Cell;
 
@@ -10,8 +11,8 @@ use crate::invalidation::definitions::Definitions;
 use crate::pg::{backend, transaction_changes};
 use crate::shmem::{self, SharedStore};
 
-/// Publishes that this transaction, which has an id, changes a relation: nobody gets or stores an answer over it before the transaction
-/// has ended.
+/// Publishes that this transaction, which has an id, changes a relation: nobody gets or stores an answer over it before
+/// the transaction has ended.
 pub fn publish_early(relation: pg_sys::Oid) {
     let xid = backend::top_transaction_id();
     if let Some(store) = shmem::store()
@@ -25,8 +26,8 @@ pub fn publish_early(relation: pg_sys::Oid) {
 /// Every running transaction has at least this id. `xid` is that of the transaction under way.
 #[inline]
 fn oldest_running(xid: u64) -> u64 {
-    // SAFETY: a plain read of the backend's own state. RecentXmin is the oldest id that ran when this backend last took a snapshot: all
-    // transactions with older ids have finished.
+    // SAFETY: a plain read of the backend's own state. RecentXmin is the oldest id that ran when this backend last took
+    // a snapshot: all transactions with older ids have finished.
     let recent = unsafe { pg_sys::RecentXmin };
     if recent == pg_sys::FirstNormalTransactionId { 0 } else { widen_xid(xid, recent.into_inner()) }
 }
@@ -46,7 +47,8 @@ pub struct Writer<'a> {
 impl<'a> Writer<'a> {
     /// The transaction under way, which has this id.
     pub fn new(store: &'a SharedStore, xid: u64) -> Self {
-        // The id after this transaction's own will do in place of the next id: no transaction from before the start has a later id.
+        // The id after this transaction's own will do in place of the next id: no transaction from before the start has
+        // a later id.
         let versions = store.versions();
         versions.ensure_floor(xid + 1);
         look_for_the_past(store, xid);
@@ -98,7 +100,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Notes it when no transaction from before the start is left. `xid` is the id of a running one, or the next one; the floor is set.
+/// Notes it when no transaction from before the start is left. `xid` is the id of a running one, or the next one; the
+/// floor is set.
 pub fn look_for_the_past(store: &SharedStore, xid: u64) {
     if store.past_is_unknown()
         && widen_xid(xid, transaction_changes::oldest_active_transaction()) > store.versions().base_floor()

@@ -1,5 +1,5 @@
-//! A call of the planner: a rewritten query, and what is known of it before it is planned. The hook vouches for the arguments once
-//! (`Call::of_hook`). A plain value.
+//! A call of the planner: a rewritten query, and what is known of it before it is planned. The hook vouches for the
+//! arguments once (`Call::of_hook`). A plain value.
 
 use std::ffi::{c_char, c_int};
 
@@ -156,33 +156,35 @@ impl<'m> Call<'m> {
         self.params
     }
 
-    /// Is it planned for the values of its parameters?
+    /// Returns true if it is planned for the values of its parameters.
     pub fn has_values(&self) -> bool {
         self.params.is_some()
     }
 
-    /// Is its text that of the message under way? The text of a prepared statement is a copy.
+    /// Returns true if its text is that of the message under way. The text of a prepared statement is a copy.
     pub fn is_of_message(&self) -> bool {
         // SAFETY: a plain global of the backend.
         std::ptr::eq(self.text, unsafe { pg_sys::debug_query_string })
     }
 
-    /// Is it part of the message under way, in which nothing runs yet?
+    /// Returns true if it is part of the message under way, in which nothing runs yet.
     pub fn is_of_client(&self) -> bool {
         // SAFETY: a plain global of the backend.
         session::at_top_level() && self.is_of_message() && unsafe { pg_sys::ActivePortal.is_null() }
     }
 
-    /// Is the plan that is made now for one execution, in the message under way? In the simple protocol nothing but the query is
-    /// under way; a Bind plans for the values that it was given, and always tells the error context which (postgres.c,
-    /// `exec_bind_message`). Utility statements have a portal, procedural languages an error context and, inside a statement, a level.
+    /// Returns true if the plan that is made now is for one execution, in the message under way. In the simple protocol
+    /// nothing but the query is under way; a Bind plans for the values that it was given, and always tells the error
+    /// context which (postgres.c, `exec_bind_message`). Utility statements have a portal, procedural languages an error
+    /// context and, inside a statement, a level.
     pub fn is_one_shot(&self) -> bool {
         // SAFETY: a plain global of the backend.
         self.is_of_client() && (self.has_values() || unsafe { pg_sys::error_context_stack.is_null() })
     }
 
-    /// Returns true if its plan is run as soon as it is made: it is that of a query of the simple protocol (`is_one_shot`),
-    /// or of a utility statement under way that is none of cursors (which always have further options).
+    /// Returns true if its plan is run as soon as it is made: it is that of a query of the simple protocol
+    /// (`is_one_shot`), or of a utility statement under way that is none of cursors (which always have further
+    /// options).
     fn runs_at_once(&self) -> bool {
         let has_options = self.options & !(pg_sys::CURSOR_OPT_PARALLEL_OK as c_int) != 0;
         // SAFETY: plain globals of the backend.
@@ -205,7 +207,7 @@ impl<'m> Call<'m> {
         Fingerprint::of_text(statement_text::raw(&self.own_text()))
     }
 
-    /// May there be a hint before the query?
+    /// Returns true if there may be a hint before the query.
     pub fn has_hint(&self) -> bool {
         StatementTerms::of(self.own_text()) != Ok(StatementTerms::USUAL)
     }

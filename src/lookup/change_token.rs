@@ -1,5 +1,5 @@
-//! What an answer would rest on if it were computed now, as one number, without computing it. Equal numbers stand for the same answer
-//! (docs/architecture/exactness-moments.md, Change tokens). Reads shared memory; keeps nothing.
+//! What an answer would rest on if it were computed now, as one number, without computing it. Equal numbers stand for
+//! the same answer (docs/architecture/exactness-moments.md, Change tokens). Reads shared memory; keeps nothing.
 
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 
@@ -13,7 +13,8 @@ use crate::query::types::is_foreign;
 use crate::query::{Cacheable, Versions, relations};
 use crate::shmem::SharedStore;
 
-/// The versions of the definitions at this moment, and the catalogs at least as new as these. To be asked before a query is parsed.
+/// The versions of the definitions at this moment, and the catalogs at least as new as these. To be asked before a
+/// query is parsed.
 pub fn definitions(store: &SharedStore) -> Versions {
     let versions = rules::definitions(store);
     // SAFETY: called inside a transaction.
@@ -35,8 +36,8 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
     }
     let Statement { cacheable, key, relations, snapshot, columns, clock, cuts, .. } = describe(store, question)?;
     let Cacheable { traits, planned, .. } = cacheable;
-    // The rows of an answer in the cache are printed when it is served, by the catalogs of that moment. Who keeps a token has the text: the
-    // name of a relation, for a value of type regclass, which may have another name by now.
+    // The rows of an answer in the cache are printed when it is served, by the catalogs of that moment. Who keeps a
+    // token has the text: the name of a relation, for a value of type regclass, which may have another name by now.
     let is_printed_alike = |type_oid| !is_foreign(type_oid) || is_trusted_type(type_oid);
     if !columns.iter().all(|column| is_printed_alike(column.type_oid)) {
         return Err(Reason::StableFunction);

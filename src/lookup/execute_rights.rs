@@ -15,7 +15,8 @@ use crate::query::withdrawn_functions;
 /// The version of ddl, and whether some right is withdrawn under it.
 static FOUND: Local<Cell<Option<(u64, bool)>>> = Local::new(Cell::new(None));
 
-/// May a role lack the right to execute a built-in function that a plan may call? `ddl` is the present version of ddl, which every change of a right moves.
+/// Returns true if a role may lack the right to execute a built-in function that a plan may call. `ddl` is the present
+/// version of ddl, which every change of a right moves.
 pub fn may_lack(ddl: u64) -> bool {
     match FOUND.get() {
         // What this transaction withdraws itself moves the version when it commits.
@@ -38,7 +39,8 @@ fn ask(ddl: u64) -> bool {
     // SAFETY: called inside a transaction.
     unsafe { kept!(pg_sys::AcceptInvalidationMessages()) };
     let Some(lacks) = withdrawn_functions::any() else { return true };
-    // What a transaction sees that has changed definitions itself may be rolled back. What others are changing may be seen as it was.
+    // What a transaction sees that has changed definitions itself may be rolled back. What others are changing may be
+    // seen as it was.
     if rules::check_own_writes(&[]).is_ok() && rules::are_settled() {
         FOUND.set(Some((ddl, lacks)));
     }

@@ -1,8 +1,8 @@
-//! The lookup: from a planned query and its snapshot to its stored answer, or to all that is needed to store one. Reads shared memory,
-//! pins the entry of a hit, and keeps nothing.
+//! The lookup: from a planned query and its snapshot to its stored answer, or to all that is needed to store one. Reads
+//! shared memory, pins the entry of a hit, and keeps nothing.
 //!
-//! The order of the questions matters (docs/architecture/exactness.md): the versions are read after the snapshot was taken, and whether the answer
-//! may be stored is asked after the versions of its dependencies were read.
+//! The order of the questions matters (docs/architecture/exactness.md): the versions are read after the snapshot was
+//! taken, and whether the answer may be stored is asked after the versions of its dependencies were read.
 
 use std::rc::Rc;
 
@@ -27,13 +27,13 @@ use crate::serve::{Guard, Hit};
 use crate::shmem::SharedStore;
 use crate::verify;
 
-/// May an answer be given that is outdated?
+/// True if an outdated answer may be given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lateness {
     /// No: it has to be exact.
     Refused,
-    /// Within the statement's own bound, which ends now, or ended at this time, in microseconds: the statement has waited
-    /// since.
+    /// Within the statement's own bound, which ends now, or ended at this time, in microseconds: the statement has
+    /// waited since.
     Accepted(Option<i64>),
 }
 
@@ -46,7 +46,8 @@ pub fn find(store: &SharedStore, question: &Question<'_>, lateness: Lateness) ->
         return Err(Reason::OutOfMemory);
     }
     let statement = describe(store, question)?;
-    // The server looks at that setting when it rewrites the query of a view or of a function's body, and what it has rewritten it keeps.
+    // The server looks at that setting when it rewrites the query of a view or of a function's body, and what it has
+    // rewritten it keeps.
     if server_settings::forbids_relations() {
         return Err(Reason::ForbiddenRelations);
     }

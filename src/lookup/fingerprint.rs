@@ -1,12 +1,12 @@
-//! By which statements are taken to be as quick as each other. A guess: it decides what is worth a lookup, never what is answered.
-//! Plain values.
+//! By which statements are taken to be as quick as each other. A guess: it decides what is worth a lookup, never what
+//! is answered. Plain values.
 
 use arrow_cache_core::text_fingerprint;
 
 use crate::query::hashes::FormId;
 
-/// The fingerprint of a statement: a hash of its text without its numbers and strings. For a prepared plan, and for a statement whose
-/// values come by Bind, the form stands in for it.
+/// The fingerprint of a statement: a hash of its text without its numbers and strings. For a prepared plan, and for a
+/// statement whose values come by Bind, the form stands in for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fingerprint(pub u64);
 

@@ -2,8 +2,9 @@
 //! whatever constants, is not checked again: why queries of this form are not cached, or which traits they have. And
 //! which columns their last hit had, so that the catalogs need not be asked about these.
 //!
-//! A fixed table of this backend; no other process sees it. What it knows holds for the versions of the definitions under
-//! which it was found out, and is dropped when they have moved. A form that is forgotten is only checked once more.
+//! A fixed table of this backend; no other process sees it. What it knows holds for the versions of the definitions
+//! under which it was found out, and is dropped when they have moved. A form that is forgotten is only checked once
+//! more.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -53,8 +54,8 @@ fn current(forms: &[Option<KnownForm>], form: FormHash, versions: Versions) -> O
     (known.form == form && known.versions == versions).then_some(known)
 }
 
-/// Remembers what was found out about a form under these versions. Not while somebody is changing definitions: it may be
-/// what was true before.
+/// Remembers what was found out about a form under these versions. Not while somebody is changing definitions: it may
+/// be what was true before.
 pub fn remember(form: FormHash, versions: Versions, finding: Finding) {
     if !rules::are_settled() {
         return;

@@ -72,7 +72,8 @@ fn seek(
 /// these, or than a kept plan that does not scan an index.
 fn opens_at_once(clock: &Clock<'_>, table: Oid, conditions: *mut pg_sys::List) -> bool {
     let params = clock.params.map_or(std::ptr::null_mut(), Tree::as_ptr);
-    // SAFETY: the locks go with the transaction. A table that is locked, and conditions on its columns that cannot fail.
+    // SAFETY: the locks go with the transaction. A table that is locked, and conditions on its columns that cannot
+    // fail.
     unsafe {
         let can_lock = |relation: Oid| keeping(|| lock_at_once(relation));
         if !can_lock(table) {

@@ -1,5 +1,6 @@
-//! The claims that this session holds (core, `cache/claims.rs`). None outlives the transaction in which it was taken, whatever ends that: when a process
-//! is told to end, no destructor runs, but the callbacks at the end of a transaction do. State of this backend; no lock.
+//! The claims that this session holds (core, `cache/claims.rs`). None outlives the transaction in which it was taken,
+//! whatever ends that: when a process is told to end, no destructor runs, but the callbacks at the end of a transaction
+//! do. State of this backend; no lock.
 
 use std::cell::{Cell, RefCell};
 
@@ -23,8 +24,8 @@ static COUNT: Local<Cell<usize>> = Local::new(Cell::new(0));
 /// The number of the last `Lead` with a claim.
 static LAST: Local<Cell<u64>> = Local::new(Cell::new(0));
 
-/// The claim of the answer that a statement computes, if it has it. Given back at the end of its computation, or when it is dropped, in the middle of
-/// error recovery, too.
+/// The claim of the answer that a statement computes, if it has it. Given back at the end of its computation, or when
+/// it is dropped, in the middle of error recovery, too.
 #[derive(Default)]
 pub struct Lead(Cell<Option<u64>>);
 
@@ -82,12 +83,12 @@ impl Drop for Lead {
     }
 }
 
-/// May this session take one more claim?
+/// Returns true if this session may take one more claim.
 pub fn has_room() -> bool {
     COUNT.get() < MOST
 }
 
-/// Does this session hold a claim?
+/// Returns true if this session holds a claim.
 pub fn is_any() -> bool {
     COUNT.get() > 0
 }

@@ -2,13 +2,14 @@
 //!
 //! The walk of a statement, and where each step is:
 //!
-//! 1. Its query is planned (`planning`, `call`): is it eligible? The verdict is attached to the plan (`verdict`). What was found out is
-//!    remembered for queries of the same form (`forms`).
+//! 1. Its query is planned (`planning`, `call`): is it eligible? The verdict is attached to the plan (`verdict`). What
+//!    was found out is remembered for queries of the same form (`forms`).
 //! 2. If its answer seems to be stored, a placeholder takes the place of the plan, and nothing is planned
 //!    (`placeholder`).
-//! 3. The plan starts (`start`): is it the client's own statement (`portal`), and worth a lookup (`quick_statements`,
-//!    by the `price` of one)? What is bypassed may be timed nevertheless (`timing`).
-//! 4. The answer is looked up (`find`): what is asked (`question`, `statement`), and may the stored answer be given now?
+//! 3. The plan starts (`start`). It is looked up if it is the client's own statement (`portal`), and worth a lookup
+//!    (`quick_statements`, by the `price` of one). What is bypassed may be timed nevertheless (`timing`).
+//! 4. The answer is looked up (`find`): what is asked (`question`, `statement`), and whether the stored answer may be
+//!    given now.
 //! 5. A hit is served. A miss is executed, and its answer stored if it may be, and if it is worth that (`admission`).
 //!    Whatever came of it is counted and logged (`outcome`).
 //!
@@ -16,15 +17,16 @@
 //!
 //! `gaps` finds out between which rows a time lies, for an answer that is about to be stored.
 //!
-//! `single_flight` lets one of those who miss the same answer compute it, while the others wait (`held_claims`, `waited`).
+//! `single_flight` lets one of those who miss the same answer compute it, while the others wait (`held_claims`,
+//! `waited`).
 //!
 //! `observation` looks at the queries that functions run below a miss, if they are declared pure. `change_token` says
 //! what an answer rests on without looking it up.
 //!
 //! `execute_rights` knows whether some role may not execute a built-in function.
 //!
-//! State of this backend only (`execute_rights`, `forms`, `held_claims`, `price`, `quick_statements`,
-//! `single_flight`, `waited`); what is shared is read through `shmem`.
+//! State of this backend only (`execute_rights`, `forms`, `held_claims`, `price`, `quick_statements`, `single_flight`,
+//! `waited`); what is shared is read through `shmem`.
 
 pub mod admission;
 mod call;

@@ -1,6 +1,6 @@
-//! The queries that functions run which are declared pure: while an answer is computed that calls some, each query that starts below it is looked at.
-//! What it reads joins what the answer rests on; one that could not be cached itself refuses the answer. State of this backend, for the run under
-//! way; no lock.
+//! The queries that functions run which are declared pure: while an answer is computed that calls some, each query that
+//! starts below it is looked at. What it reads joins what the answer rests on; one that could not be cached itself
+//! refuses the answer. State of this backend, for the run under way; no lock.
 
 use arrow_cache_core::{Dependency, Reason};
 use pgrx::pg_sys;
@@ -60,7 +60,7 @@ pub fn pause() {
     });
 }
 
-/// Is a run under way whose queries are looked at?
+/// Returns true if a run is under way whose queries are looked at.
 pub fn is_under_way() -> bool {
     UNDER_WAY.with_borrow(|under_way| under_way.as_ref().is_some_and(|observed| !observed.is_over))
 }
@@ -129,7 +129,7 @@ fn read_by(query: QueryDesc<'_>, outer: Option<&pg_sys::SnapshotData>) -> Result
     if is_old { Err(Reason::OldPlan) } else { Ok(dependencies) }
 }
 
-/// Do two snapshots show the same rows?
+/// Returns true if two snapshots show the same rows.
 fn same(one: Option<&pg_sys::SnapshotData>, other: Option<&pg_sys::SnapshotData>) -> bool {
     let (Some(one), Some(other)) = (one, other) else { return false };
     let running = |snapshot: &pg_sys::SnapshotData| -> Vec<u32> {

@@ -4,8 +4,8 @@
 //! own snapshot, as for any other hit; if not, the query is planned then. No partition or child is locked for a
 //! placeholder: what is answered needs none of them.
 //!
-//! A placeholder must reach no plan that is kept, and not outlive its message. So it is handed out only for a query of the
-//! simple protocol, and for a plan that is made for the values of one Bind.
+//! A placeholder must reach no plan that is kept, and not outlive its message. So it is handed out only for a query of
+//! the simple protocol, and for a plan that is made for the values of one Bind.
 
 use std::ffi::c_void;
 
@@ -157,7 +157,8 @@ pub fn pending<'q>(desc: QueryDesc<'q>) -> Option<&'q Pending<'q>> {
     unsafe { plan_marker::stands_for(desc.plan()).map(|pending| &*pending.cast_const().cast()) }
 }
 
-/// Puts the serving plan in the place of a placeholder, if the answer holds. If not, the query has to be planned; says which.
+/// Puts the serving plan in the place of a placeholder, if the answer holds. If not, the query has to be planned; says
+/// which.
 pub fn serve_pending(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> bool {
     price::go_on();
     let is_served = serves(desc, flags, pending);

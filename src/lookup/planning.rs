@@ -1,5 +1,5 @@
-//! What there is to do about a query that is about to be planned. One whose form is known (`forms`) is not checked again, nor planned if
-//! a stored answer is likely to serve it. Keeps nothing.
+//! What there is to do about a query that is about to be planned. One whose form is known (`forms`) is not checked
+//! again, nor planned if a stored answer is likely to serve it. Keeps nothing.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
@@ -31,7 +31,8 @@ pub enum Planning {
     Ready(*mut pg_sys::PlannedStmt),
 }
 
-/// Could the cache have anything to do with the query? That a plan reads nothing is told by the plan itself (`plan_marker`).
+/// Returns true if the cache could have anything to do with the query. That a plan reads nothing is told by the plan
+/// itself (`plan_marker`).
 #[inline]
 pub fn concerns(call: &Call<'_>) -> bool {
     call.query().commandType == pg_sys::CmdType::CMD_SELECT && !reads_nothing(call.query())

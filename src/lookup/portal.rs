@@ -1,7 +1,8 @@
 //! The portal that runs the statement: is it the client's own, when will it be read, is its plan still good? Reads the
 //! server's state of this backend; keeps none.
 //!
-//! The server points to the active portal only while that exists (pquery.c puts back what was active before, after an error too).
+//! The server points to the active portal only while that exists (pquery.c puts back what was active before, after an
+//! error too).
 
 use std::ffi::c_void;
 
@@ -20,14 +21,16 @@ fn active<'a>() -> Option<&'a pg_sys::PortalData> {
     unsafe { pg_sys::ActivePortal.as_ref() }
 }
 
-/// Is this plan what the active portal runs, for the statement that it was opened for? Foreign keys are checked at the commit without a
-/// portal; what a rule adds to a statement does not set its tag. To be asked at the top level, where functions run no portals.
+/// Returns true if this plan is what the active portal runs, for the statement that it was opened for. Foreign keys are
+/// checked at the commit without a portal; what a rule adds to a statement does not set its tag. To be asked at the top
+/// level, where functions run no portals.
 pub fn runs(planned: *mut pg_sys::PlannedStmt) -> bool {
     // SAFETY: an active portal has a list of statements, all of them plans; `planned` is one of a hook.
     active().is_some_and(|portal| unsafe { (*planned).canSetTag && nodes(portal.stmts).any(|own| own == planned) })
 }
 
-/// Is this the client's own query, in a portal that delivers its rows directly? `planned` is the plan that the portal knows.
+/// Returns true if this is the client's own query, in a portal that delivers its rows directly. `planned` is the plan
+/// that the portal knows.
 ///
 /// # Errors
 /// The reason to bypass if it is not.
@@ -55,8 +58,8 @@ pub fn check_statement(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt) -
     Ok(())
 }
 
-/// Does the portal run what the client has sent? Cursors of procedural languages have portals, too, and run at the top
-/// level when a deferred trigger or a function called by its own message opens them.
+/// Returns true if the portal runs what the client has sent. Cursors of procedural languages have portals, too, and run
+/// at the top level when a deferred trigger or a function called by its own message opens them.
 fn is_of_client(portal: &pg_sys::PortalData) -> bool {
     // SAFETY: a plain global of the backend.
     let (source, sent) = (portal.sourceText, unsafe { pg_sys::debug_query_string });
@@ -66,15 +69,15 @@ fn is_of_client(portal: &pg_sys::PortalData) -> bool {
         && (std::ptr::eq(source, sent) || unsafe { server::strcmp(source, sent) } == 0)
 }
 
-/// Has the portal a name? EXECUTE names its portal too, but hides it, and reads it at once.
+/// Returns true if the portal has a name. EXECUTE names its portal too, but hides it, and reads it at once.
 fn is_named(portal: &pg_sys::PortalData) -> bool {
     // SAFETY: a portal's name is a C string.
     let named = unsafe { *portal.name != 0 };
     named && portal.visible
 }
 
-/// Is this the start of a cursor or a named portal, between whose start and reading settings may change? The plan
-/// would notice, a stored answer would not.
+/// Returns true if this is the start of a cursor or a named portal, between whose start and reading settings may
+/// change. The plan would notice, a stored answer would not.
 pub fn may_be_read_later() -> bool {
     let named =
         active().is_some_and(|portal| portal.status == pg_sys::PortalStatus::PORTAL_DEFINED && is_named(portal));
@@ -89,12 +92,13 @@ pub fn may_be_updated() -> bool {
     may_be_read_later() && !backend::is_read_only_transaction() && !session::holds_cursor_at_once()
 }
 
-/// Does the query under way run in a cursor or a named portal, whose rows may be fetched with other statements in between?
+/// Returns true if the query under way runs in a cursor or a named portal, whose rows may be fetched with other
+/// statements in between.
 pub fn is_fetched_from() -> bool {
     active().is_some_and(is_named)
 }
 
-/// Does the active portal run a block of code, which may have taken locks before the query under way?
+/// Returns true if the active portal runs a block of code, which may have taken locks before the query under way.
 pub fn runs_code() -> bool {
     active().is_some_and(|portal| {
         // SAFETY: an active portal has a list of statements, all of them plans.
@@ -107,10 +111,12 @@ pub fn runs_code() -> bool {
     })
 }
 
-/// How many rows lie before those that the next run of a query gives, if it runs forward; `None` if the active portal does not run it.
+/// How many rows lie before those that the next run of a query gives, if it runs forward; `None` if the active portal
+/// does not run it.
 pub fn rows_before(query: QueryDesc<'_>) -> Option<u64> {
     let portal = active().filter(|portal| std::ptr::eq(portal.queryDesc, query.as_ptr()))?;
-    // The copy that is made of a cursor WITH HOLD has all rows if the cursor can go backward, and the portal stays where it is.
+    // The copy that is made of a cursor WITH HOLD has all rows if the cursor can go backward, and the portal stays
+    // where it is.
     let is_copied = !portal.holdStore.is_null() && portal.cursorOptions & pg_sys::CURSOR_OPT_SCROLL as i32 != 0;
     Some(if is_copied { 0 } else { portal.portalPos })
 }
@@ -120,14 +126,14 @@ pub fn is_of_simple_protocol() -> bool {
     active().is_some_and(|portal| portal.cplan.is_null())
 }
 
-/// Is this the start of a portal that runs a cached plan? Then it may have come by a Bind of its own, and will be read
-/// by an Execute.
+/// Returns true if this is the start of a portal that runs a cached plan. Then it may have come by a Bind of its own,
+/// and will be read by an Execute.
 pub fn is_bound() -> bool {
     active().is_some_and(is_starting_cached_plan)
 }
 
-/// Returns true if a Bind is under way that opens the portal without a name, which a client reads at once or not at all. A
-/// Bind names its portal in the innermost context of errors (postgres.c, `exec_bind_message`).
+/// Returns true if a Bind is under way that opens the portal without a name, which a client reads at once or not at
+/// all. A Bind names its portal in the innermost context of errors (postgres.c, `exec_bind_message`).
 pub fn is_bound_without_name() -> bool {
     let of_bind: unsafe extern "C-unwind" fn(*mut c_void) = server::ParamsErrorCallback;
     // SAFETY: plain globals of the backend; a context of errors with this function has this argument.

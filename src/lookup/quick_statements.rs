@@ -25,8 +25,8 @@ const FIRST_LOOK_UP: u16 = 64;
 const MOST_SKIPPED: u16 = 256;
 /// A run is too quick to be worth a lookup that takes more than one part in so many of its time.
 const CHEAP: u32 = 10;
-/// The part of the time of a slow run that is spent on looking up those after it. Most slow runs of statements that are quick otherwise had to wait for
-/// something, and an answer would not have saved what they took.
+/// The part of the time of a slow run that is spent on looking up those after it. Most slow runs of statements that are
+/// quick otherwise had to wait for something, and an answer would not have saved what they took.
 const SPENT: u32 = 8;
 /// One lookup in so many is measured, and the first one.
 const MEASURED_EVERY: u8 = 8;
@@ -173,7 +173,8 @@ fn tell(fingerprint: Fingerprint, taken: Duration) {
     }
 }
 
-/// Were the last executions of statements with this fingerprint too quick, by all that is remembered there?
+/// Returns true if the last executions of statements with this fingerprint were too quick, by all that is remembered
+/// there.
 #[inline]
 fn is_quick(payoff: &Payoff, fingerprint: Fingerprint) -> bool {
     payoff.is_of(fingerprint, threshold()) && payoff.credit.is_zero() && payoff.quick_runs >= QUICK_RUNS

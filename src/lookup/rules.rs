@@ -119,8 +119,8 @@ pub enum Stored {
     Nothing,
 }
 
-/// R3. The answer under a key for a statement with these cuts. `describes` tells whether an entry's description is that of
-/// the statement's columns. Entries that are of no use to anybody are retired.
+/// R3. The answer under a key for a statement with these cuts. `describes` tells whether an entry's description is that
+/// of the statement's columns. Entries that are of no use to anybody are retired.
 ///
 /// # Errors
 /// The reason to bypass: a writer that the snapshot does not see may have changed the answer.

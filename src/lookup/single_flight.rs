@@ -1,10 +1,13 @@
-//! One computes, the others wait: who misses an answer claims it, and who asks the same meanwhile waits for it, for a bounded time.
+//! One computes, the others wait: who misses an answer claims it, and who asks the same meanwhile waits for it, for a
+//! bounded time.
 //!
-//! Waiting changes only when a lookup is made; whether a stored answer may be given is asked as for any other. A session
-//! that waits holds locks, and condition variables are unknown to the server's detection of deadlocks. So it gives up when somebody waits for a lock that it
-//! holds, or when whoever computes is held up by a lock or by its client. Who waits holds no claim that others wait for.
+//! Waiting changes only when a lookup is made; whether a stored answer may be given is asked as for any other. A
+//! session that waits holds locks, and condition variables are unknown to the server's detection of deadlocks. So it
+//! gives up when somebody waits for a lock that it holds, or when whoever computes is held up by a lock or by its
+//! client. Who waits holds no claim that others wait for.
 //!
-//! Claims lie in shared memory (core, `cache/claims.rs`), those of this session in `held_claims`; `waited` counts how waits end.
+//! Claims lie in shared memory (core, `cache/claims.rs`), those of this session in `held_claims`; `waited` counts how
+//! waits end.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -24,8 +27,8 @@ use crate::{session, settings, shmem};
 
 /// Forms that usually run shorter are computed by everybody: a wait would cost about as much.
 const SHORTEST_RUN: Duration = Duration::from_millis(5);
-/// For how many times the usual time of a form one session that computes it is waited for, and so much longer: many sessions that come at once
-/// take time from whoever computes.
+/// For how many times the usual time of a form one session that computes it is waited for, and so much longer: many
+/// sessions that come at once take time from whoever computes.
 const MOST_RUNS: u32 = 3;
 const CROWD: Duration = Duration::from_millis(100);
 /// How long a session sleeps before it looks whether it stands in somebody's way.
@@ -43,7 +46,7 @@ struct Missed<'m> {
     form: Option<FormId>,
     /// The versions that it will rest on.
     dependencies: &'m [Dependency],
-    /// May rows change while it is computed?
+    /// True if rows may change while it is computed.
     wanted: Wanted,
 }
 
@@ -96,15 +99,17 @@ pub fn share(store: &SharedStore, found: Found, ask: impl Fn() -> Result<Found, 
     }
 }
 
-/// Claims what a statement has missed, or waits for whoever has claimed it. If that one gives up, one of those who have waited takes its place, and
-/// the others wait for it, all `until` the same time, which counts from the first. Without `sleeps` it does not wait, and is to look again.
+/// Claims what a statement has missed, or waits for whoever has claimed it. If that one gives up, one of those who have
+/// waited takes its place, and the others wait for it, all `until` the same time, which counts from the first. Without
+/// `sleeps` it does not wait, and is to look again.
 fn join(store: &SharedStore, missed: Missed<'_>, until: &mut Option<Instant>, sleeps: bool) -> Joined {
     let alone = |how| {
         waited::end(how);
         Joined::Computes(Lead::default())
     };
     let bounds = longest_wait(store, missed.form);
-    // Who accepts outdated answers is given one while somebody computes the next: that one claims it even if nobody is to wait.
+    // Who accepts outdated answers is given one while somebody computes the next: that one claims it even if nobody is
+    // to wait.
     if (bounds.is_none() && missed.wanted == Wanted::Current) || !held_claims::has_room() {
         return alone(Counter::WaitsGivenUp);
     }
@@ -129,20 +134,21 @@ fn join(store: &SharedStore, missed: Missed<'_>, until: &mut Option<Instant>, sl
     }
 }
 
-/// Does somebody compute this answer now?
+/// Returns true if somebody computes this answer now.
 pub fn is_computed(store: &SharedStore, key: CacheKey, wanted: Wanted) -> bool {
     store.claims().find(key, &store.versions(), wanted).is_some()
 }
 
-/// What a statement wants that accepts outdated answers as of `earliest`, but none from before its session's own commits. Its own answer would be right
-/// as of `as_of`, and is not stored late if the definitions have not the version `catalogs` any more. Times in microseconds.
+/// What a statement wants that accepts outdated answers as of `earliest`, but none from before its session's own
+/// commits. Its own answer would be right as of `as_of`, and is not stored late if the definitions have not the version
+/// `catalogs` any more. Times in microseconds.
 pub fn late(store: &SharedStore, as_of: i64, earliest: i64, catalogs: u64) -> Wanted {
     let database = backend::database();
     let earliest = earliest.max(session::last_own_commit().saturating_add(1));
     Wanted::Late { as_of, earliest, catalogs: (store.versions().catalogs(database), catalogs) }
 }
 
-/// Is there an answer that is not outdated?
+/// Returns true if there is an answer that is not outdated.
 fn is_answered(store: &SharedStore, key: CacheKey) -> bool {
     store.lookup(key).is_some_and(|pin| {
         let is_current = store.is_current(&pin);
@@ -157,7 +163,8 @@ fn note_use() {
     USED.set(true);
 }
 
-/// The transaction has ended: nobody waits any longer for what it was to compute. A wait that has not ended by now was stopped. Cannot raise.
+/// The transaction has ended: nobody waits any longer for what it was to compute. A wait that has not ended by now was
+/// stopped. Cannot raise.
 #[inline]
 pub fn transaction_ended() {
     if USED.replace(false) {
@@ -177,13 +184,15 @@ fn longest_wait(store: &SharedStore, form: Option<FormId>) -> Option<Bounds> {
     if times.executions > 0 && usual < SHORTEST_RUN {
         return None;
     }
-    // Enough is left for computing the answer without waiting any longer. A form leaves out constants: with these it may take longer than usual.
+    // Enough is left for computing the answer without waiting any longer. A form leaves out constants: with these it
+    // may take longer than usual.
     let spare = |left: Duration| left.saturating_sub(usual * 2).min(left / 4);
     let in_all = waiting::time_left().map_or(most, |left| most.min(spare(left)));
     Some(Bounds { in_all, for_one: if times.executions > 0 { in_all.min(usual * MOST_RUNS + CROWD) } else { in_all } })
 }
 
-/// May the session sleep for another one? Its transaction has done nothing before its statement, and nobody waits for it who could be waited for.
+/// Returns true if the session may sleep for another one. Its transaction has done nothing before its statement, and
+/// nobody waits for it who could be waited for.
 fn may_sleep() -> bool {
     !held_claims::is_any()
         && session::depth() <= 1
@@ -192,8 +201,8 @@ fn may_sleep() -> bool {
         && waiting::is_alone_in_transaction()
 }
 
-/// Waits until a claim is given back. If it is waited for no longer, since that takes too long, or is in vain or in somebody's way, returns as
-/// what that counts.
+/// Waits until a claim is given back. If it is waited for no longer, since that takes too long, or is in vain or in
+/// somebody's way, returns as what that counts.
 fn wait(store: &SharedStore, claimed: &Claimed, wanted: Wanted, bound: Duration) -> Option<Counter> {
     let began = Instant::now();
     let (claims, versions) = (store.claims(), store.versions());

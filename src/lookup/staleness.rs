@@ -1,7 +1,8 @@
-//! Outdated answers for those who ask for them (`max_stale`): may one be given, and who is to compute the next one? Keeps nothing.
+//! Outdated answers for those who ask for them (`max_stale`): whether one may be given, and who is to compute the next
+//! one. Keeps nothing.
 //!
-//! Such an answer is one that the statement would have had at some moment within the bound. Only rows may have changed since that moment: no
-//! definition, no right, no policy, and nothing that this session has written.
+//! Such an answer is one that the statement would have had at some moment within the bound. Only rows may have changed
+//! since that moment: no definition, no right, no policy, and nothing that this session has written.
 
 use arrow_cache_core::{Pin, Reason};
 use pgrx::pg_sys;
@@ -23,8 +24,8 @@ const MARGIN: i64 = 4;
 
 /// How old an answer a statement accepts on these terms, in microseconds; `None` if it has to be exact.
 ///
-/// A transaction that sees one state of the database through several statements gets exact answers, and so does one that may have written, and
-/// every session of a standby.
+/// A transaction that sees one state of the database through several statements gets exact answers, and so does one
+/// that may have written, and every session of a standby.
 pub fn bound(terms: StatementTerms) -> Option<i64> {
     let bound = terms.max_stale_micros()?;
     // SAFETY: a plain global of the backend.
@@ -35,9 +36,9 @@ pub fn bound(terms: StatementTerms) -> Option<i64> {
     (!is_exact).then_some(bound)
 }
 
-/// The bound of a question, if its answers may be given when they are outdated. Not those of cursors, those that are checked again
-/// before their first row is read, and those that rest on what others only promise. Nor those with cuts, whose gaps
-/// stand for different times after rows have changed.
+/// The bound of a question, if its answers may be given when they are outdated. Not those of cursors, those that are
+/// checked again before their first row is read, and those that rest on what others only promise. Nor those with cuts,
+/// whose gaps stand for different times after rows have changed.
 pub fn bound_of(store: &SharedStore, question: &Question<'_>, statement: &Statement<'_>) -> Option<i64> {
     let bound = bound(statement.terms)?;
     let traits = &statement.cacheable.traits;
@@ -53,9 +54,9 @@ pub fn bound_of(store: &SharedStore, question: &Question<'_>, statement: &Statem
     (!is_exact).then_some(bound)
 }
 
-/// How old an outdated answer is, in microseconds, if it is to be given within `bound`, which ends at `end`; `None` if the statement is to be
-/// executed. A statement that has waited since `end` may be given an answer that was computed meanwhile: it is not older than what
-/// executing it at once would have given.
+/// How old an outdated answer is, in microseconds, if it is to be given within `bound`, which ends at `end`; `None` if
+/// the statement is to be executed. A statement that has waited since `end` may be given an answer that was computed
+/// meanwhile: it is not older than what executing it at once would have given.
 ///
 /// In the last part of the bound the first who asks computes the next answer, while the others are given this one.
 pub fn servable_age(store: &SharedStore, pin: &Pin, statement: &Statement<'_>, bound: i64, end: i64) -> Option<i64> {
@@ -89,15 +90,15 @@ pub fn servable_age(store: &SharedStore, pin: &Pin, statement: &Statement<'_>, b
     (!is_due || is_computed()).then_some(now - known_good)
 }
 
-/// How long before the end of the bound the next answer is begun, if a run usually takes so long. The next answer is as old as its run is long when
-/// it takes the place of this one: a run that takes so long has to begin every `bound - usual` at least, if nobody is to wait. What is
-/// added for runs that take longer makes them more frequent.
+/// How long before the end of the bound the next answer is begun, if a run usually takes so long. The next answer is as
+/// old as its run is long when it takes the place of this one: a run that takes so long has to begin every `bound -
+/// usual` at least, if nobody is to wait. What is added for runs that take longer makes them more frequent.
 fn time_ahead(bound: i64, usual: i64) -> i64 {
     (bound / LAST_PART).max(usual.saturating_add(usual / MARGIN))
 }
 
-/// May the answer of a run be stored although rows have changed since its snapshot was taken? It is outdated from the start, and right as of
-/// `known_good`. Not if a later one is stored already.
+/// Returns true if the answer of a run may be stored although rows have changed since its snapshot was taken. It is
+/// outdated from the start, and right as of `known_good`. Not if a later one is stored already.
 ///
 /// # Errors
 /// `ChangedMeanwhile`.

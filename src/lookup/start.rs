@@ -1,5 +1,5 @@
-//! The decision when a plan starts: answered from the cache, executed and stored, or bypassed. Called by the ExecutorStart hook, before
-//! the executor sees the plan.
+//! The decision when a plan starts: answered from the cache, executed and stored, or bypassed. Called by the
+//! ExecutorStart hook, before the executor sees the plan.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
@@ -31,7 +31,7 @@ pub enum Task {
 /// The flags of a query whose rows may be read in any order.
 const SCROLL: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK;
 
-/// May the rows of a query with these flags be read in any order?
+/// Returns true if the rows of a query with these flags may be read in any order.
 pub fn scrolls(flags: i32) -> bool {
     flags as u32 & SCROLL != 0
 }
@@ -46,8 +46,8 @@ pub fn skip(desc: QueryDesc<'_>) {
     }
 }
 
-/// Decides on a plan that is about to start, and on a hit puts the serving plan in its place. `planned` is the plan that its portal
-/// knows. Returns what to do with the rows when the plan itself is executed.
+/// Decides on a plan that is about to start, and on a hit puts the serving plan in its place. `planned` is the plan
+/// that its portal knows. Returns what to do with the rows when the plan itself is executed.
 pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i32) -> Option<Task> {
     let store = shmem::store()?;
     if session::explaining() {
@@ -84,8 +84,8 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
 
 /// Decides on a plan about which nothing is to be asked: that of a statement of the client that is no SELECT, or whose
 /// plan says that it is bypassed, as most statements are that get nothing from the cache; or one that is kept and too
-/// quick to be looked up. False if this is not such a plan, or it is not sure: then nothing has been done, and `at_start`
-/// decides. What it does then is what is done here.
+/// quick to be looked up. False if this is not such a plan, or it is not sure: then nothing has been done, and
+/// `at_start` decides. What it does then is what is done here.
 ///
 /// To be called while the hooks have nothing else to attend to, and the cache is on.
 #[inline(always)]
@@ -223,13 +223,14 @@ fn look_up(
     }
 }
 
-/// Does the statement itself have no part in this reason to bypass? Then whether it is quick is worth knowing: it will be looked up again
-/// and again. Its plan may have been refused for that reason, too.
+/// Returns true if the statement itself has no part in this reason to bypass. Then whether it is quick is worth
+/// knowing: it will be looked up again and again. Its plan may have been refused for that reason, too.
 fn may_pass(reason: Reason) -> bool {
     matches!(reason, Reason::OwnWrites | Reason::OwnDdl | Reason::WriterInProgress | Reason::Snapshot)
 }
 
-/// Has a miss computed by one of those who ask at the same time. A cursor, which may be read later, neither waits nor is waited for.
+/// Has a miss computed by one of those who ask at the same time. A cursor, which may be read later, neither waits nor
+/// is waited for.
 fn share_work(store: &SharedStore, desc: QueryDesc<'_>, flags: i32, (found, lateness): (Found, Lateness)) -> Found {
     if matches!(found, Found::Hit(..)) || scrolls(flags) || portal::may_be_read_later() {
         return found;

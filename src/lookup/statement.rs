@@ -156,7 +156,7 @@ fn is_made_as_now(traits: &QueryTraits, planned: &Planned, settings: SettingsHas
         .is_none_or(|then| then.settings == settings && (then.role == backend::user_id() || !asks_for_rights()))
 }
 
-/// May this session get or store an answer over these relations?
+/// Returns true if this session may get or store an answer over these relations.
 ///
 /// # Errors
 /// `OwnWrites` or `OwnDdl`.
@@ -189,7 +189,8 @@ fn tree_of(store: &SharedStore, tree: TreeHash, traits: &QueryTraits, current: V
     Ok(tree.under_definitions(current.catalogs, resolution))
 }
 
-/// Checks a plan since whose making definitions may have changed. What it calls may be something else by now, and nobody has checked that; the server plans anew for some of these changes only. So it is asked to.
+/// Checks a plan since whose making definitions may have changed. What it calls may be something else by now, and
+/// nobody has checked that; the server plans anew for some of these changes only. So it is asked to.
 ///
 /// # Errors
 /// `OldPlan`.

@@ -1,6 +1,6 @@
 //! How long statements take that nobody captures: those that are too quick to be looked up, and those that are bypassed
-//! because they ask for the time but may be combined of parts. `session` knows the statement under way; kept here is how
-//! long the parts took to plan of a statement that was planned for one execution, until that has ended.
+//! because they ask for the time but may be combined of parts. `session` knows the statement under way; kept here is
+//! how long the parts took to plan of a statement that was planned for one execution, until that has ended.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -73,8 +73,8 @@ fn note(Timed { alike, purpose, began }: Timed) {
     }
 }
 
-/// Notes for all sessions how long a query of this form has taken that was executed to its end, with planning its parts,
-/// and counts the time that parts have saved.
+/// Notes for all sessions how long a query of this form has taken that was executed to its end, with planning its
+/// parts, and counts the time that parts have saved.
 pub fn note_form(form: FormId, mut micros: u64, combined: bool) {
     let Some(store) = shmem::store() else { return };
     if combined {

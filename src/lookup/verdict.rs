@@ -1,5 +1,5 @@
-//! The verdict on a query: is it eligible, first by its tree, then by the relations of its plan? It is attached to the plan, and what
-//! holds for all queries of the form is remembered (`forms`). Keeps but one version itself.
+//! The verdict on a query: is it eligible, first by its tree, then by the relations of its plan? It is attached to the
+//! plan, and what holds for all queries of the form is remembered (`forms`). Keeps but one version itself.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
@@ -128,7 +128,8 @@ pub unsafe fn leave_unchecked(plan: *mut pg_sys::PlannedStmt, form: Option<FormI
 /// # Safety
 /// `plan` must be a plan just made for that query, in the current memory context.
 pub unsafe fn after_planning(plan: *mut pg_sys::PlannedStmt, eligible: Eligible) {
-    // SAFETY: the caller promises that the plan was just made, so it is valid. It is not read any more when the verdict is attached.
+    // SAFETY: the caller promises that the plan was just made, so it is valid. It is not read any more when the verdict
+    // is attached.
     unsafe {
         let Some(made) = Tree::enter(plan) else { return };
         price::go_on();

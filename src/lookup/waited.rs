@@ -1,5 +1,6 @@
-//! The present wait of this session for others that compute its answer: when it began, and how it ends, as `arrow_cache.stats` counts it. Each
-//! wait ends in one way, and is counted when it does. State of this backend; no lock.
+//! The present wait of this session for others that compute its answer: when it began, and how it ends, as
+//! `arrow_cache.stats` counts it. Each wait ends in one way, and is counted when it does. State of this backend; no
+//! lock.
 
 use std::cell::Cell;
 use std::time::Instant;

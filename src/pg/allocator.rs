@@ -1,13 +1,17 @@
-//! The allocator of this library: the system's allocator, and behind it a reserve for when the system has no more memory.
+//! The allocator of this library: the system's allocator, and behind it a reserve for when the system has no more
+//! memory.
 //!
-//! Rust ends the process when an allocation fails and the code has not provided for that. PostgreSQL restarts when a process ends
-//! this way. Therefore there are three rules, which docs/architecture/serving.md explains (*When memory runs out*):
+//! Rust ends the process when an allocation fails and the code has not provided for that. PostgreSQL restarts when a
+//! process ends this way. Therefore there are three rules, which docs/architecture/serving.md explains (*When memory
+//! runs out*):
 //!
-//! * Code whose memory grows with data asks first, through `Room` of `core`, and handles a refusal. It does not use the reserve.
-//! * Code that cannot ask (most of it in other libraries) and needs more than a little runs under a `Headroom` of the size that it
-//!   takes at most. The reserve has that much, or a block of that size is obtained first, or the code does not run.
-//! * Everything else is small: strings, boxes, error reports. It may be served from the reserve without asking. Code that begins
-//!   something larger asks first whether memory `is_short`.
+//! * Code whose memory grows with data asks first, through `Room` of `core`, and handles a refusal. It does not use the
+//!   reserve.
+//! * Code that cannot ask (most of it in other libraries) and needs more than a little runs under a `Headroom` of the
+//!   size that it takes at most. The reserve has that much, or a block of that size is obtained first, or the code does
+//!   not run.
+//! * Everything else is small: strings, boxes, error reports. It may be served from the reserve without asking. Code
+//!   that begins something larger asks first whether memory `is_short`.
 //!
 //! State of this backend, which has one thread; no locks.
 
@@ -59,8 +63,8 @@ static HEAPS: Local<Cell<*mut Heap>> = Local::new(Cell::new(std::ptr::null_mut()
 /// Bytes of the reserve that headrooms have claimed.
 static CLAIMED: Local<Cell<usize>> = Local::new(Cell::new(0));
 
-// SAFETY: memory comes from the system's allocator, or from a heap that nobody else uses. Each piece goes back to where it came from,
-// which its address tells. Nothing here unwinds, and only the system's allocator allocates.
+// SAFETY: memory comes from the system's allocator, or from a heap that nobody else uses. Each piece goes back to where
+// it came from, which its address tells. Nothing here unwinds, and only the system's allocator allocates.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -87,7 +91,8 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: `GlobalAlloc` gets back what it has handed out, with its layout; what no heap has handed out is the system's.
+        // SAFETY: `GlobalAlloc` gets back what it has handed out, with its layout; what no heap has handed out is the
+        // system's.
         unsafe {
             let heap = owner(place);
             if heap.is_null() { System.dealloc(place, layout) } else { give_back(heap, place, layout) }
@@ -96,8 +101,8 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: `GlobalAlloc` gets back what it has handed out, with its layout, and a size that is valid for the alignment; what no
-        // heap has handed out is the system's. The two places do not overlap.
+        // SAFETY: `GlobalAlloc` gets back what it has handed out, with its layout, and a size that is valid for the
+        // alignment; what no heap has handed out is the system's. The two places do not overlap.
         unsafe {
             if owner(place).is_null() {
                 let moved = System.realloc(place, layout, size);
@@ -105,7 +110,8 @@ unsafe impl GlobalAlloc for Allocator {
                     return moved;
                 }
                 if size <= layout.size() {
-                    // Whoever gives a part back does not expect that there is no memory. The system gives back all of a place, whatever its size.
+                    // Whoever gives a part back does not expect that there is no memory. The system gives back all of a
+                    // place, whatever its size.
                     return place;
                 }
             }
@@ -158,7 +164,8 @@ fn from_heaps(layout: Layout) -> *mut u8 {
 /// Makes the heap over the reserve, if there is none.
 fn ready() {
     if HEAPS.get().is_null() {
-        // SAFETY: nobody else uses these bytes, which are aligned. A heap that had them before was unused when it was forgotten.
+        // SAFETY: nobody else uses these bytes, which are aligned. A heap that had them before was unused when it was
+        // forgotten.
         unsafe {
             let bytes = NonNull::new_unchecked(BYTES.0.get().cast());
             let heap = Heap { reserve: Reserve::new(bytes, RESERVE), next: std::ptr::null_mut(), abandoned: false };
@@ -193,7 +200,8 @@ fn tidy() {
     rest();
 }
 
-/// Forgets the heap over the reserve, if it is the only heap and unused. Then memory costs only what the system's allocator takes.
+/// Forgets the heap over the reserve, if it is the only heap and unused. Then memory costs only what the system's
+/// allocator takes.
 fn rest() {
     // SAFETY: heaps are on the list as long as they live.
     if let Some(Heap { reserve, next, .. }) = unsafe { HEAPS.get().as_ref() }
@@ -214,8 +222,8 @@ fn remove_abandoned() {
     let mut before: *mut Heap = std::ptr::null_mut();
     let mut heap = HEAPS.get();
     while !heap.is_null() {
-        // SAFETY: heaps are on the list as long as they live. Only heaps with a block of their own are abandoned; such a block was
-        // allocated with this layout, and nobody has memory of it.
+        // SAFETY: heaps are on the list as long as they live. Only heaps with a block of their own are abandoned; such
+        // a block was allocated with this layout, and nobody has memory of it.
         unsafe {
             let next = (*heap).next;
             if !(*heap).abandoned || (*heap).reserve.used() > 0 {
@@ -235,13 +243,14 @@ fn remove_abandoned() {
     }
 }
 
-/// Bytes of stack that exist from the start. A stack grows by itself, but when memory is short it cannot, and the process ends.
+/// Bytes of stack that exist from the start. A stack grows by itself, but when memory is short it cannot, and the
+/// process ends.
 const STACK: usize = 1024 * 1024;
 /// Bytes of it that the functions on their way down to `release_stack` may be using.
 const STACK_IN_USE: usize = 16 * 1024;
 
-/// Obtains, in the postmaster, what its children inherit and could not obtain when memory is short: their stack, and the thread-local
-/// variables of a panic (if there is no memory for those, the C library ends the process).
+/// Obtains, in the postmaster, what its children inherit and could not obtain when memory is short: their stack, and
+/// the thread-local variables of a panic (if there is no memory for those, the C library ends the process).
 pub fn prepare() {
     use_stack(STACK);
     release_stack();
@@ -272,7 +281,8 @@ fn release_stack() {
     unsafe { server::madvise((end - bytes) as *mut c_void, bytes, server::MADV_DONTNEED) };
 }
 
-/// Is memory so short that nothing larger should be begun? While there is enough, this reads one variable.
+/// Returns true if memory is so short that nothing larger should be begun. While there is enough, this reads one
+/// variable.
 #[inline]
 pub fn is_short() -> bool {
     !HEAPS.get().is_null() && is_short_now()
@@ -331,7 +341,8 @@ pub fn headroom(bytes: usize) -> Result<Headroom, OutOfMemory> {
     let bytes = bytes.next_multiple_of(GRAIN);
     let layout = block_layout(bytes).ok_or(OutOfMemory)?;
     ready();
-    // SAFETY: the layout is not empty. The heap is the first part of the block; the rest, which is aligned, is its memory.
+    // SAFETY: the layout is not empty. The heap is the first part of the block; the rest, which is aligned, is its
+    // memory.
     unsafe {
         let block = System.alloc(layout);
         if block.is_null() {

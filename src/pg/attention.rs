@@ -1,6 +1,7 @@
-//! Whether hooks that are called for each statement or transaction have more to do than to pass it on. Rooms keep what they have under way in
-//! variables of their own; here are marks of which of these hold something, so that one look tells that none does. A mark may be set although its
-//! variable holds nothing: then the hook asks in vain. State of this backend; no lock.
+//! Whether hooks that are called for each statement or transaction have more to do than to pass it on. Rooms keep what
+//! they have under way in variables of their own; here are marks of which of these hold something, so that one look
+//! tells that none does. A mark may be set although its variable holds nothing: then the hook asks in vain. State of
+//! this backend; no lock.
 
 use std::cell::{Cell, RefCell};
 
@@ -25,7 +26,7 @@ static MATTERS: Local<Cell<u8>> = Local::new(Cell::new(0));
 /// The end of the transaction has something to forget.
 static IS_LEFT: Local<Cell<bool>> = Local::new(Cell::new(false));
 
-/// Is there nothing to attend to?
+/// Returns true if there is nothing to attend to.
 #[inline]
 pub fn is_needless() -> bool {
     MATTERS.get() == 0
@@ -37,7 +38,7 @@ pub fn leave_for_end() {
     IS_LEFT.set(true);
 }
 
-/// The transaction ends: was something left for that?
+/// Returns true if something was left for the end of the transaction, which is now.
 #[inline]
 pub fn take_left() -> bool {
     IS_LEFT.get() && IS_LEFT.replace(false)
@@ -45,7 +46,7 @@ pub fn take_left() -> bool {
 
 /// A variable that can hold nothing.
 pub trait Holder {
-    /// Does it hold nothing?
+    /// Returns true if it holds nothing.
     fn holds_nothing(&self) -> bool;
 }
 
@@ -90,7 +91,7 @@ impl<T: Holder> Attended<T> {
         result
     }
 
-    /// Does it hold nothing?
+    /// Returns true if it holds nothing.
     pub fn holds_nothing(&self) -> bool {
         MATTERS.get() & self.matter as u8 == 0 || self.with_borrow(T::holds_nothing)
     }

@@ -1,5 +1,5 @@
-//! What a backend knows about itself, and the clock. These functions of the server read variables and can neither raise nor wait, so
-//! they are called without pgrx's guard; only `accept_interrupts` may raise. Nothing is kept.
+//! What a backend knows about itself, and the clock. These functions of the server read variables and can neither raise
+//! nor wait, so they are called without pgrx's guard; only `accept_interrupts` may raise. Nothing is kept.
 
 use pgrx::pg_sys;
 
@@ -15,18 +15,18 @@ pub fn transaction_nest_level() -> i32 {
     server::GetCurrentTransactionNestLevel()
 }
 
-/// Does the code run in a subtransaction, which may fail without the whole transaction?
+/// Returns true if the code runs in a subtransaction, which may fail without the whole transaction.
 pub fn is_in_subtransaction() -> bool {
     transaction_nest_level() > 1
 }
 
-/// Is there a transaction that has not begun to end? After a failed subtransaction the transaction may go on, although the server says
-/// that none is in progress.
+/// Returns true if there is a transaction that has not begun to end. After a failed subtransaction the transaction may
+/// go on, although the server says that none is in progress.
 pub fn in_transaction() -> bool {
     server::IsTransactionState() || server::GetCurrentTransactionNestLevel() > 1
 }
 
-/// Is the code in a read-only transaction, and in none of its subtransactions?
+/// Returns true if the code is in a read-only transaction, and in none of its subtransactions.
 pub fn is_read_only_transaction() -> bool {
     // SAFETY: a plain global of the backend.
     unsafe { pg_sys::XactReadOnly && transaction_nest_level() == 1 }
@@ -76,12 +76,12 @@ pub fn database_encoding() -> i32 {
     server::GetDatabaseEncoding()
 }
 
-/// Is the server being recovered, or a standby?
+/// Returns true if the server is being recovered, or is a standby.
 pub fn is_in_recovery() -> bool {
     server::RecoveryInProgress()
 }
 
-/// Does this process apply changes of another server?
+/// Returns true if this process applies changes of another server.
 pub fn is_logical_worker() -> bool {
     server::IsLogicalWorker()
 }

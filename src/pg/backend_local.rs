@@ -1,6 +1,6 @@
-//! Variables of this backend, as C extensions have them: plain statics. A PostgreSQL backend has one thread, so they need no lock.
-//! Rust's thread-local variables would cost a call of the dynamic linker for each access, and every statement makes dozens of
-//! accesses.
+//! Variables of this backend, as C extensions have them: plain statics. A PostgreSQL backend has one thread, so they
+//! need no lock. Rust's thread-local variables would cost a call of the dynamic linker for each access, and every
+//! statement makes dozens of accesses.
 
 use std::cell::RefCell;
 use std::ops::Deref;

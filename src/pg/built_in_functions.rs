@@ -7,8 +7,8 @@ use super::compat;
 use super::object_ids::FIRST_UNPINNED_OID;
 use super::server;
 
-/// The server's own functions that some role may not execute: those that initdb has withdrawn from PUBLIC, and those that somebody has
-/// withdrawn since. Reads some three thousand rows. `None` if the catalog cannot be read now.
+/// The server's own functions that some role may not execute: those that initdb has withdrawn from PUBLIC, and those
+/// that somebody has withdrawn since. Reads some three thousand rows. `None` if the catalog cannot be read now.
 pub fn withdrawn() -> Option<Vec<pg_sys::Oid>> {
     const FUNCTIONS: Catalog =
         Catalog { table: pg_sys::ProcedureRelationId, index: pg_sys::Oid::from_u32(pg_sys::ProcedureOidIndexId) };

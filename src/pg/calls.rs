@@ -1,7 +1,8 @@
-//! The two ways to call the server: `direct!` and `kept!` (docs/architecture/serving.md, "Errors and the way out"). Both take
-//! `pg_sys::function(arguments)` and call that function itself, with the signature that pgrx knows, and not pgrx's wrapper: that makes a
-//! new ERROR from parts of the one that was raised, and needs memory of the present context for it. Both also take a call of a function
-//! pointer, or of one of the few functions that pgrx does not bind (`server`). Keeps nothing.
+//! The two ways to call the server: `direct!` and `kept!` (docs/architecture/serving.md, "Errors and the way out").
+//! Both take `pg_sys::function(arguments)` and call that function itself, with the signature that pgrx knows, and not
+//! pgrx's wrapper: that makes a new ERROR from parts of the one that was raised, and needs memory of the present
+//! context for it. Both also take a call of a function pointer, or of one of the few functions that pgrx does not bind
+//! (`server`). Keeps nothing.
 
 use super::error_passing::keeping;
 
@@ -17,8 +18,8 @@ macro_rules! direct {
     }};
 }
 
-/// Calls a function of the server: what it raises unwinds our frames as a panic, and the `edge` around them raises it again as it was.
-/// Other expressions than calls of `pg_sys` must be that call alone.
+/// Calls a function of the server: what it raises unwinds our frames as a panic, and the `edge` around them raises it
+/// again as it was. Other expressions than calls of `pg_sys` must be that call alone.
 macro_rules! kept {
     (pg_sys::$function:ident($($argument:expr),* $(,)?)) => {{
         #[allow(unused_imports, reason = "one of the traits has the method for so many arguments")]

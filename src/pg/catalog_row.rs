@@ -8,9 +8,9 @@ use pgrx::pg_sys;
 pub struct DeclaredArgument {
     /// Its type.
     pub type_oid: pg_sys::Oid,
-    /// Is it an argument?
+    /// True if it is an argument.
     pub is_input: bool,
-    /// Is it a column, or another result?
+    /// True if it is a column, or another result.
     pub is_output: bool,
 }
 
@@ -45,10 +45,12 @@ impl CatalogRow {
         self.tuple
     }
 
-    /// Does a snapshot, which must be an MVCC one, see the transaction that has written the row? What a row says of the rows of a table need not hold of those that an
-    /// older snapshot sees: they may have been deleted before it was written. Not what this transaction has done, since its snapshot may be older.
+    /// Returns true if a snapshot, which must be an MVCC one, sees the transaction that has written the row. What a row
+    /// says of the rows of a table need not hold of those that an older snapshot sees: they may have been deleted
+    /// before it was written. Not what this transaction has done, since its snapshot may be older.
     pub fn is_seen_by(&self, snapshot: &pg_sys::SnapshotData) -> bool {
-        // SAFETY: the tuple is held, and has the head that it has in its table. The server looks at the transactions of the snapshot.
+        // SAFETY: the tuple is held, and has the head that it has in its table. The server looks at the transactions of
+        // the snapshot.
         unsafe {
             let head = (*self.tuple).t_data;
             let frozen = pg_sys::HEAP_XMIN_FROZEN as u16;
@@ -67,12 +69,13 @@ impl CatalogRow {
             .then(|| unsafe { &*pg_sys::GETSTRUCT(self.tuple).cast::<pg_sys::FormData_pg_proc>() })
     }
 
-    /// The arguments and results that a function's row (`PROCOID`) declares, in their order; `None` for a row of another catalog.
+    /// The arguments and results that a function's row (`PROCOID`) declares, in their order; `None` for a row of
+    /// another catalog.
     pub fn arguments(&self) -> Option<Vec<DeclaredArgument>> {
         self.function()?;
         let (mut types, mut names, mut modes) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the tuple is a row of pg_proc. The server returns palloc'd arrays with as many elements as it counts; without modes, all
-        // are arguments.
+        // SAFETY: the tuple is a row of pg_proc. The server returns palloc'd arrays with as many elements as it counts;
+        // without modes, all are arguments.
         unsafe {
             let count = kept!(pg_sys::get_func_arg_info(self.tuple, &raw mut types, &raw mut names, &raw mut modes));
             let argument = |index: usize| {
@@ -108,7 +111,7 @@ impl CatalogRow {
         (!is_null).then_some(value)
     }
 
-    /// Is the column, counted from 1, null?
+    /// Returns true if the column, counted from 1, is null.
     pub fn is_null(&self, number: i16) -> bool {
         self.column(number).is_none()
     }
@@ -131,8 +134,8 @@ impl CatalogRow {
         (object != pg_sys::InvalidOid).then_some(object)
     }
 
-    /// The text in a column of type text or pg_node_tree; `None` if it is null. A copy in the current memory context, which a user may have
-    /// made large: without memory for it the server raises.
+    /// The text in a column of type text or pg_node_tree; `None` if it is null. A copy in the current memory context,
+    /// which a user may have made large: without memory for it the server raises.
     pub fn text(&self, number: i16) -> Option<&CStr> {
         let value = self.column(number)?;
         // SAFETY: a varlena, as the caller says. The copy ends with NUL, and lives at least as long as the row is held.

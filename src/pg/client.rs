@@ -1,5 +1,5 @@
-//! The connection to the client, below the level of single messages: the server's table of communication methods, and blocks of many
-//! messages that are written at once. State of this backend; no locks.
+//! The connection to the client, below the level of single messages: the server's table of communication methods, and
+//! blocks of many messages that are written at once. State of this backend; no locks.
 
 use std::ffi::{c_char, c_int};
 use std::sync::OnceLock;
@@ -20,7 +20,7 @@ pub fn remember() {
     SOCKET_METHODS.get_or_init(|| methods as usize);
 }
 
-/// Do messages go straight to the client's socket?
+/// Returns true if messages go straight to the client's socket.
 pub fn is_socket() -> bool {
     // SAFETY: plain globals of the backend.
     unsafe { SOCKET_METHODS.get() == Some(&(PqCommMethods as usize)) && !pg_sys::MyProcPort.is_null() }
@@ -29,8 +29,8 @@ pub fn is_socket() -> bool {
 /// Messages of fewer bytes in all go through the server's own buffer, so that they leave together with what follows.
 const SMALL: usize = 8192;
 
-/// Sends whole messages, which lie in pieces, behind those that are queued; a few small ones are queued as well. Then accepts interrupts: raises on a
-/// cancel, or when the client is gone. Messages must go to the socket (`is_socket`).
+/// Sends whole messages, which lie in pieces, behind those that are queued; a few small ones are queued as well. Then
+/// accepts interrupts: raises on a cancel, or when the client is gone. Messages must go to the socket (`is_socket`).
 ///
 /// # Safety
 /// As `edge`.
@@ -44,8 +44,8 @@ pub unsafe fn send(pieces: &[&[u8]]) {
     }
 }
 
-/// Does what `send` does, but accepts no interrupts of its own. The server reports a failure by an interrupt, and in its log: only writing
-/// there may raise.
+/// Does what `send` does, but accepts no interrupts of its own. The server reports a failure by an interrupt, and in
+/// its log: only writing there may raise.
 ///
 /// # Safety
 /// As `send`.
@@ -62,20 +62,22 @@ pub unsafe fn hand_over(pieces: &[&[u8]]) {
     }
 }
 
-/// Puts messages behind those that the server has queued, all at once, which must go to the socket (`is_socket`): a message of version 2 of the protocol is a byte, and whatever
-/// follows it, without a length of its own.
+/// Puts messages behind those that the server has queued, all at once, which must go to the socket (`is_socket`): a
+/// message of version 2 of the protocol is a byte, and whatever follows it, without a length of its own.
 pub fn queue(messages: &[u8]) {
     if let Some((first, rest)) = messages.split_first() {
-        // SAFETY: messages go to the server's own buffer (`is_socket`), which this function fills as `putmessage` does. It reports failure as that
-        // does, and raises nothing.
+        // SAFETY: messages go to the server's own buffer (`is_socket`), which this function fills as `putmessage` does.
+        // It reports failure as that does, and raises nothing.
         unsafe { direct!(server::pq_putmessage_v2(*first as c_char, rest.as_ptr().cast(), rest.len())) };
     }
 }
 
-/// Writes whole messages to the socket, piece by piece, waiting for it as the server does (pqcomm.c, `internal_flush`). Nothing may be queued.
+/// Writes whole messages to the socket, piece by piece, waiting for it as the server does (pqcomm.c, `internal_flush`).
+/// Nothing may be queued.
 fn write(pieces: &[&[u8]]) {
-    // SAFETY: a plain global of the backend. In the middle of a message no other may be sent, not even the farewell of a backend that
-    // is told to quit at once. So the server is told that there is no client until the write has ended in any way.
+    // SAFETY: a plain global of the backend. In the middle of a message no other may be sent, not even the farewell of
+    // a backend that is told to quit at once. So the server is told that there is no client until the write has ended
+    // in any way.
     unsafe {
         let output = pg_sys::whereToSendOutput;
         pg_sys::whereToSendOutput = pg_sys::CommandDest::DestNone;
@@ -106,7 +108,8 @@ fn write_all(mut messages: &[u8]) -> bool {
             messages = rest;
             continue;
         }
-        // SAFETY: no frame from here to the server's has destructors; flags of the backend, set as the server sets them.
+        // SAFETY: no frame from here to the server's has destructors; flags of the backend, set as the server sets
+        // them.
         unsafe {
             if edge(is_lost) {
                 pg_sys::ClientConnectionLost = 1;
@@ -125,7 +128,7 @@ pub fn note_sent(what: &str, rows: u64) {
     }
 }
 
-/// Has a write failed for good? Then it is logged.
+/// Returns true if a write has failed for good. Then it is logged.
 fn is_lost() -> bool {
     let error = std::io::Error::last_os_error();
     let lost = error.kind() != std::io::ErrorKind::Interrupted;

@@ -18,7 +18,8 @@ pub fn of_client() -> i32 {
 
 /// Text of the database as a string. Raises when it cannot be written in UTF-8, or there is no memory for it.
 pub fn to_string(text: &CStr) -> String {
-    // SAFETY: the conversion reads as many bytes as it is told, and returns its argument or a palloc'd, NUL-terminated copy.
+    // SAFETY: the conversion reads as many bytes as it is told, and returns its argument or a palloc'd, NUL-terminated
+    // copy.
     unsafe {
         let converted = kept!(pg_sys::pg_server_to_any(text.as_ptr(), text.to_bytes().len() as i32, UTF8));
         let bytes = or_raise(Vec::copy_of(CStr::from_ptr(converted).to_bytes()));
@@ -27,9 +28,11 @@ pub fn to_string(text: &CStr) -> String {
     }
 }
 
-/// A string as text of the database. Raises when the database's encoding lacks one of its characters, or there is no memory for it.
+/// A string as text of the database. Raises when the database's encoding lacks one of its characters, or there is no
+/// memory for it.
 pub fn to_database(text: &str) -> Vec<u8> {
-    // SAFETY: the conversion reads as many bytes as it is told, and returns its argument or a palloc'd, NUL-terminated copy.
+    // SAFETY: the conversion reads as many bytes as it is told, and returns its argument or a palloc'd, NUL-terminated
+    // copy.
     unsafe {
         let converted = kept!(pg_sys::pg_any_to_server(text.as_ptr().cast(), text.len() as i32, UTF8));
         if converted.cast_const().cast() == text.as_ptr() {

@@ -1,5 +1,5 @@
-//! The labels of an enum as its catalog has them now. The caches of this backend, from which the type's output function takes them, may not have
-//! heard of a change yet. Nothing is kept.
+//! The labels of an enum as its catalog has them now. The caches of this backend, from which the type's output function
+//! takes them, may not have heard of a change yet. Nothing is kept.
 
 use std::ops::Range;
 
@@ -41,8 +41,8 @@ impl CatalogLabels {
     }
 }
 
-/// Gives each value of an enum and its label, in the encoding of the database, to `add`, as a snapshot sees them that is taken now. Stops at an error of
-/// `add`. Raises what reading a catalog raises.
+/// Gives each value of an enum and its label, in the encoding of the database, to `add`, as a snapshot sees them that
+/// is taken now. Stops at an error of `add`. Raises what reading a catalog raises.
 ///
 /// # Errors
 /// Those of `add`; there is no room for the locks.

@@ -1,14 +1,15 @@
-//! What an ERROR of the server does when it passes our code. A statement's errors must reach the client exactly as PostgreSQL raised
-//! them, with position, context and constraint name. There are two ways (docs/architecture/serving.md, "Errors and the way out"):
+//! What an ERROR of the server does when it passes our code. A statement's errors must reach the client exactly as
+//! PostgreSQL raised them, with position, context and constraint name. There are two ways
+//! (docs/architecture/serving.md, "Errors and the way out"):
 //!
-//! * Hooks do what C extensions do. Code of ours runs inside `edge`. The next hook is called outside of it, through `direct!`, and an
-//!   ERROR raised there jumps over our frame. That is sound only for frames without destructors: `Copy` on the closures below makes the
-//!   compiler check that they capture nothing that has one.
-//! * Frames with destructors call the server through `kept!`, which puts the ERROR aside as it is and unwinds our frames as a panic.
-//!   `edge`, the outermost of them, raises the ERROR again, as PG_CATCH and PG_RE_THROW do in C.
+//! * Hooks do what C extensions do. Code of ours runs inside `edge`. The next hook is called outside of it, through
+//!   `direct!`, and an ERROR raised there jumps over our frame. That is sound only for frames without destructors:
+//!   `Copy` on the closures below makes the compiler check that they capture nothing that has one.
+//! * Frames with destructors call the server through `kept!`, which puts the ERROR aside as it is and unwinds our
+//!   frames as a panic. `edge`, the outermost of them, raises the ERROR again, as PG_CATCH and PG_RE_THROW do in C.
 //!
-//! An ERROR is put aside, and a report of ours is made, in a context of its own that has memory from the start: the ERROR may be that
-//! there is none. State of this backend: that context, and what lies in it. No lock.
+//! An ERROR is put aside, and a report of ours is made, in a context of its own that has memory from the start: the
+//! ERROR may be that there is none. State of this backend: that context, and what lies in it. No lock.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -21,8 +22,8 @@ use super::backend_local::Local;
 use super::{attention, server};
 use crate::error::CacheError;
 
-/// The payload of a panic that stands for the ERROR of the server that was put aside last. It is empty, so that it takes no memory that a
-/// jump might not give back.
+/// The payload of a panic that stands for the ERROR of the server that was put aside last. It is empty, so that it
+/// takes no memory that a jump might not give back.
 struct Raised;
 
 /// Bytes that the context has from the start, and keeps.
@@ -55,15 +56,16 @@ pub fn prepare() {
 /// The last ERROR that was put aside must be over, or lie in the server's own memory again.
 unsafe fn enter() {
     attention::leave_for_end();
-    // SAFETY: the context lives as long as the process, and what lived in it is not used any more; a reset frees blocks.
+    // SAFETY: the context lives as long as the process, and what lived in it is not used any more; a reset frees
+    // blocks.
     unsafe {
         direct!(pg_sys::MemoryContextReset(CONTEXT.get()));
         pg_sys::CurrentMemoryContext = CONTEXT.get();
     }
 }
 
-/// Gives back what a large error has taken, at the end of a transaction, when the server has a copy of its own. Needs no memory and raises
-/// nothing.
+/// Gives back what a large error has taken, at the end of a transaction, when the server has a copy of its own. Needs
+/// no memory and raises nothing.
 ///
 /// # Safety
 /// No error may be on its way through a function of ours.
@@ -89,8 +91,8 @@ pub unsafe fn keeping<R: Copy>(call: impl FnOnce() -> R + Copy) -> R {
     })
 }
 
-/// Runs code; `None` if it raises an ERROR whose code `drops` accepts. What it has begun is not undone, so it must take no lock and hold
-/// nothing but memory of the current context. Any other ERROR, and a panic, go on.
+/// Runs code; `None` if it raises an ERROR whose code `drops` accepts. What it has begun is not undone, so it must take
+/// no lock and hold nothing but memory of the current context. Any other ERROR, and a panic, go on.
 pub fn unless<R>(drops: fn(i32) -> bool, code: impl FnOnce() -> R) -> Option<R> {
     match caught(code) {
         Ok(result) => Some(result),
@@ -120,7 +122,8 @@ pub fn code_of(payload: &(dyn Any + Send)) -> i32 {
     report.map_or(0, |report| report.sql_error_code() as i32)
 }
 
-/// An ERROR that was just raised, and is the server's present one. Handlers and memory context are those from before the call.
+/// An ERROR that was just raised, and is the server's present one. Handlers and memory context are those from before
+/// the call.
 struct Present;
 
 /// Calls C functions, and tells whether they have raised an ERROR (PG_TRY and PG_CATCH, in C).
@@ -131,8 +134,8 @@ struct Present;
 unsafe fn tried<R: Copy>(call: impl FnOnce() -> R + Copy) -> Result<R, Present> {
     let mut result = MaybeUninit::<R>::uninit();
     let place = result.as_mut_ptr();
-    // SAFETY: the backend has one thread. The jump buffer lives on this frame and is taken off PostgreSQL's stack of handlers before
-    // the frame ends. A jump passes frames of C and the closures, which have no destructors.
+    // SAFETY: the backend has one thread. The jump buffer lives on this frame and is taken off PostgreSQL's stack of
+    // handlers before the frame ends. A jump passes frames of C and the closures, which have no destructors.
     unsafe {
         let handlers = pg_sys::PG_exception_stack;
         let contexts = pg_sys::error_context_stack;
@@ -152,15 +155,16 @@ unsafe fn tried<R: Copy>(call: impl FnOnce() -> R + Copy) -> Result<R, Present> 
     }
 }
 
-/// Puts the server's present ERROR aside, and unwinds our frames. If there is no memory for a copy, the ERROR about that takes its place.
+/// Puts the server's present ERROR aside, and unwinds our frames. If there is no memory for a copy, the ERROR about
+/// that takes its place.
 ///
 /// # Safety
 /// Called where PG_CATCH would be, in a memory context that outlives errors.
 #[cold]
 #[inline(never)]
 unsafe fn put_aside() -> ! {
-    // SAFETY: the server has an ERROR that was just raised. If it was put aside before, further inside, it lies in the server's own
-    // memory again.
+    // SAFETY: the server has an ERROR that was just raised. If it was put aside before, further inside, it lies in the
+    // server's own memory again.
     unsafe {
         let before = pg_sys::CurrentMemoryContext;
         enter();
@@ -177,8 +181,8 @@ unsafe fn put_aside() -> ! {
     }
 }
 
-/// Runs code of ours in a function that PostgreSQL calls. A panic in it becomes an ERROR; a panic that stands for an ERROR of the server
-/// becomes that ERROR again.
+/// Runs code of ours in a function that PostgreSQL calls. A panic in it becomes an ERROR; a panic that stands for an
+/// ERROR of the server becomes that ERROR again.
 ///
 /// # Safety
 /// No frame between here and PostgreSQL may have pending destructors.
@@ -196,7 +200,8 @@ pub unsafe fn edge<R>(code: impl FnOnce() -> R) -> R {
 #[cold]
 #[inline(never)]
 unsafe fn raise(payload: Payload) -> ! {
-    // SAFETY: no frame up to PostgreSQL has pending destructors, nor has this one at the jump; the ERROR was put aside, and none was since.
+    // SAFETY: no frame up to PostgreSQL has pending destructors, nor has this one at the jump; the ERROR was put aside,
+    // and none was since.
     unsafe {
         if payload.is::<Raised>() {
             drop(payload);
@@ -208,8 +213,8 @@ unsafe fn raise(payload: Payload) -> ! {
     }
 }
 
-/// Runs `call`, then `cleanup`, also when `call` raises. The ERROR is then raised again unchanged (PG_TRY and PG_FINALLY, in C).
-/// `cleanup` must not raise.
+/// Runs `call`, then `cleanup`, also when `call` raises. The ERROR is then raised again unchanged (PG_TRY and
+/// PG_FINALLY, in C). `cleanup` must not raise.
 ///
 /// # Safety
 /// As `edge`. `call` may only call C functions, through `direct!`.
@@ -218,8 +223,8 @@ pub unsafe fn with_cleanup(call: impl FnOnce() + Copy, cleanup: impl FnOnce() + 
     unsafe { with_outcome(call, |_| cleanup()) }
 }
 
-/// Does what `with_cleanup` does, for a cleanup that needs to know whether `call` has raised. If so, that ERROR is still the server's
-/// present one.
+/// Does what `with_cleanup` does, for a cleanup that needs to know whether `call` has raised. If so, that ERROR is
+/// still the server's present one.
 ///
 /// # Safety
 /// As `with_cleanup`.

@@ -3,7 +3,8 @@
 
 use std::ffi::{c_char, c_int};
 
-/// Bytes of the longest text of a float8, without a NUL (`DOUBLE_SHORTEST_DECIMAL_LEN` - 1); that of a float4 is shorter.
+/// Bytes of the longest text of a float8, without a NUL (`DOUBLE_SHORTEST_DECIMAL_LEN` - 1); that of a float4 is
+/// shorter.
 pub const LONGEST_FLOAT: usize = 24;
 
 unsafe extern "C" {

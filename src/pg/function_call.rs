@@ -1,4 +1,5 @@
-//! The call of a SQL function, with its arguments, which are read as those that the script of the extension declares. Reading only.
+//! The call of a SQL function, with its arguments, which are read as those that the script of the extension declares.
+//! Reading only.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -18,8 +19,8 @@ impl<'c> FunctionCall<'c> {
     /// The call that the server makes.
     ///
     /// # Safety
-    /// `call` must be the argument of a function that the server calls, used for as long as that function runs. The function must be declared
-    /// with the types as which its arguments are read.
+    /// `call` must be the argument of a function that the server calls, used for as long as that function runs. The
+    /// function must be declared with the types as which its arguments are read.
     pub unsafe fn of(call: pg_sys::FunctionCallInfo) -> Self {
         // SAFETY: the caller promises that it is valid, so it is not null.
         Self { call: unsafe { NonNull::new_unchecked(call) }, valid: PhantomData }
@@ -41,7 +42,8 @@ impl<'c> FunctionCall<'c> {
     /// An argument, by its number from 0; `None` for NULL.
     pub fn argument(self, index: usize) -> Option<Value<'c>> {
         let argument = &self.arguments()[index];
-        // SAFETY: an argument that is not NULL is valid as long as the call, and of the type that the function is declared with.
+        // SAFETY: an argument that is not NULL is valid as long as the call, and of the type that the function is
+        // declared with.
         (!argument.isnull).then(|| unsafe { Value::of(argument.value) })
     }
 
@@ -66,15 +68,17 @@ impl<'c> FunctionCall<'c> {
         unsafe { kept!(pg_sys::get_fn_expr_argtype((*self.call.as_ptr()).flinfo, index as i32)) }
     }
 
-    /// Is the last argument an array that was marked VARIADIC?
+    /// Returns true if the last argument is an array that was marked VARIADIC.
     pub fn is_variadic(self) -> bool {
         // SAFETY: `of` was promised that the call is valid.
         unsafe { kept!(pg_sys::get_fn_expr_variadic((*self.call.as_ptr()).flinfo)) }
     }
 
-    /// The expression context of the call of a set-returning function, which tells when the rows are not asked for any more.
+    /// The expression context of the call of a set-returning function, which tells when the rows are not asked for any
+    /// more.
     pub fn expression_context(self) -> Option<*mut pg_sys::ExprContext> {
-        // SAFETY: `of` was promised that the call is valid. What it says of the result is null or a node, whose tag tells its type.
+        // SAFETY: `of` was promised that the call is valid. What it says of the result is null or a node, whose tag
+        // tells its type.
         unsafe {
             let info = (*self.call.as_ptr()).resultinfo;
             let returns_set = !info.is_null() && (*info).type_ == pg_sys::NodeTag::T_ReturnSetInfo;

@@ -89,8 +89,8 @@ pub unsafe fn expression_for(call: *mut pg_sys::FuncExpr, asked: &Asked<'_>) -> 
         };
         let expression = collated(replaced(body, &mut argument), (*call).funccollid);
         let expression = if is_strict { unless_null(call, &arguments, expression) } else { expression };
-        // The planner runs the function itself if the arguments are constants. Then the client is not told of a modifier
-        // that an argument has, and 18 may run what it has made of the body before.
+        // The planner runs the function itself if the arguments are constants. Then the client is not told of a
+        // modifier that an argument has, and 18 may run what it has made of the body before.
         let may_be_computed = form.provolatile as u8 == pg_sys::PROVOLATILE_IMMUTABLE
             && !arguments.iter().any(|argument| is_column(*argument, asked.queries));
         let is_described_alike = exprTypmod(expression) == exprTypmod(call.cast());

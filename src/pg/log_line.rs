@@ -7,8 +7,8 @@ use pgrx::pg_sys;
 use super::error_passing::keeping;
 use super::server;
 
-/// Writes a line to the server's log, without the statement that is running. Clients do not see it. Accepts interrupts, as the server does
-/// where it writes to the log.
+/// Writes a line to the server's log, without the statement that is running. Clients do not see it. Accepts interrupts,
+/// as the server does where it writes to the log.
 pub fn write(line: &CStr) {
     const LEVEL: i32 = pg_sys::LOG_SERVER_ONLY as i32;
     let text = line.as_ptr();

@@ -1,5 +1,5 @@
-//! The server's memory contexts: new ones, and memory of theirs that is asked for without an ERROR, and without the price
-//! of a guard. Keeps nothing.
+//! The server's memory contexts: new ones, and memory of theirs that is asked for without an ERROR, and without the
+//! price of a guard. Keeps nothing.
 
 use std::ffi::{CStr, c_int, c_void};
 

@@ -1,6 +1,6 @@
-//! Everything that is only about the server: its functions and how errors pass through our calls of them, what differs between its
-//! versions, what it knows of this backend, its trees and lists, memory, the client's connection. Nothing here knows of cached answers.
-//! State of this backend only; no lock.
+//! Everything that is only about the server: its functions and how errors pass through our calls of them, what differs
+//! between its versions, what it knows of this backend, its trees and lists, memory, the client's connection. Nothing
+//! here knows of cached answers. State of this backend only; no lock.
 
 #[macro_use]
 pub mod calls;

@@ -2,8 +2,9 @@
 
 use pgrx::pg_sys;
 
-/// Do the output and send functions of this type read nothing but the value, the client's encoding, and the settings DateStyle, IntervalStyle, TimeZone,
-/// `extra_float_digits` and `bytea_output`? Not a domain; an array if its elements are of such a type.
+/// Do the output and send functions of this type read nothing but the value, the client's encoding, and the settings
+/// DateStyle, IntervalStyle, TimeZone, `extra_float_digits` and `bytea_output`? Not a domain; an array if its elements
+/// are of such a type.
 pub fn is_plain(base_type: pg_sys::Oid) -> bool {
     match base_type {
         pg_sys::BOOLOID

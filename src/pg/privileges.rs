@@ -10,7 +10,7 @@ pub fn current_role() -> pg_sys::Oid {
     server::GetUserId()
 }
 
-/// May the role do this with the relation, or with some column of it? No, if the relation is gone.
+/// Returns true if the relation is there, and the role may do this with it, or with some column of it.
 pub fn has(role: pg_sys::Oid, relation: pg_sys::Oid, privilege: u32) -> bool {
     let mut missing = false;
     // SAFETY: catalog searches by OID; `missing` tells of a relation that is gone, so that nothing is raised.
@@ -30,7 +30,7 @@ pub fn has(role: pg_sys::Oid, relation: pg_sys::Oid, privilege: u32) -> bool {
     }
 }
 
-/// May the role change rows of the relation in some way, or does it own the relation?
+/// Returns true if the role may change rows of the relation in some way, or owns the relation.
 pub fn may_change(role: pg_sys::Oid, relation: pg_sys::Oid) -> bool {
     // SAFETY: a search of memberships.
     let owns = || owner(relation).is_some_and(|owner| unsafe { kept!(pg_sys::has_privs_of_role(role, owner)) });

@@ -1,5 +1,6 @@
-//! A query that is executed, as the executor's hooks get it. The hook vouches for it once (`QueryDesc::of_hook`); from there on its
-//! parts are read and replaced without vouching again. The executor owns it; only the process that executes it sees it.
+//! A query that is executed, as the executor's hooks get it. The hook vouches for it once (`QueryDesc::of_hook`); from
+//! there on its parts are read and replaced without vouching again. The executor owns it; only the process that
+//! executes it sees it.
 
 use std::ffi::c_char;
 use std::marker::PhantomData;
@@ -21,7 +22,8 @@ impl<'q> QueryDesc<'q> {
     /// The query of a hook.
     ///
     /// # Safety
-    /// `desc` must be the argument of an executor hook, used for as long as that hook runs; or otherwise valid for `'q`.
+    /// `desc` must be the argument of an executor hook, used for as long as that hook runs; or otherwise valid for
+    /// `'q`.
     pub unsafe fn of_hook(desc: *mut pg_sys::QueryDesc) -> Self {
         // SAFETY: the caller promises that it is valid, so it is not null.
         Self { desc: unsafe { NonNull::new_unchecked(desc) }, valid: PhantomData }
@@ -49,7 +51,8 @@ impl<'q> QueryDesc<'q> {
 
     /// Its plan.
     pub fn plan(self) -> Tree<'q, pg_sys::PlannedStmt> {
-        // SAFETY: `of_hook` was promised that it is valid; a query that reached the executor has a plan, which lives as long.
+        // SAFETY: `of_hook` was promised that it is valid; a query that reached the executor has a plan, which lives as
+        // long.
         unsafe { Tree::enter((*self.as_ptr()).plannedstmt).unwrap_unchecked() }
     }
 
@@ -83,7 +86,7 @@ impl<'q> QueryDesc<'q> {
         unsafe { self.snapshot().as_ref() }
     }
 
-    /// Does it run beside relations that only it knows: the transition tables of a trigger?
+    /// Returns true if it runs beside relations that only it knows: the transition tables of a trigger.
     pub fn has_transition_tables(self) -> bool {
         !self.fields().queryEnv.is_null()
     }
@@ -113,7 +116,7 @@ impl<'q> QueryDesc<'q> {
         NonNull::new(self.fields().estate)
     }
 
-    /// Has the executor started it, and not ended it since?
+    /// Returns true if the executor has started it, and has not ended it since.
     pub fn is_started(self) -> bool {
         self.estate().is_some()
     }

@@ -1,5 +1,6 @@
-//! Tells all rooms that ask of relations whose definition may have changed. The server has few places for such listeners in a backend,
-//! for all libraries together, so this file takes one for all of ours. State of this backend; no lock.
+//! Tells all rooms that ask of relations whose definition may have changed. The server has few places for such
+//! listeners in a backend, for all libraries together, so this file takes one for all of ours. State of this backend;
+//! no lock.
 
 use std::cell::RefCell;
 
@@ -7,8 +8,8 @@ use pgrx::pg_sys;
 
 use super::backend_local::Local;
 
-/// Called with the OID of a relation; InvalidOid stands for all relations. It may be called in the middle of an abort, so it must not call
-/// PostgreSQL.
+/// Called with the OID of a relation; InvalidOid stands for all relations. It may be called in the middle of an abort,
+/// so it must not call PostgreSQL.
 pub type Listener = fn(pg_sys::Oid);
 
 static LISTENERS: Local<RefCell<Vec<Listener>>> = Local::new(RefCell::new(Vec::new()));

@@ -1,5 +1,5 @@
-//! What SQL functions return, and as which SQL types: each type here stands for one of SQL, so the columns that a function is declared with
-//! are compared with those that it gives. Nothing is kept.
+//! What SQL functions return, and as which SQL types: each type here stands for one of SQL, so the columns that a
+//! function is declared with are compared with those that it gives. Nothing is kept.
 
 use std::ffi::CStr;
 
@@ -173,8 +173,8 @@ unsafe fn check_columns(call: pg_sys::FunctionCallInfo, declared: pg_sys::TupleD
 
 impl<R: Columns + 'static> Returned for Set<R> {
     unsafe fn answer(call: pg_sys::FunctionCallInfo, function: impl FnOnce(FunctionCall<'_>) -> Self) -> Datum {
-        // SAFETY: the caller's promise. These are the steps of a function that gives its rows one by one (funcapi.h). The rows lie in the
-        // memory that the server keeps from the first call to the last.
+        // SAFETY: the caller's promise. These are the steps of a function that gives its rows one by one (funcapi.h).
+        // The rows lie in the memory that the server keeps from the first call to the last.
         unsafe {
             if (*(*call).flinfo).fn_extra.is_null() {
                 let all = kept!(pg_sys::init_MultiFuncCall(call));

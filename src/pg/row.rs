@@ -1,7 +1,7 @@
 //! Values and rows as the server passes them: datums, whose types only the context knows.
 //!
-//! Whoever makes a `Value` or a `Row` vouches for it once: for its memory, and that it is of the types for which the code that takes it
-//! was made. Functions that take one need not ask again. Nothing is kept here.
+//! Whoever makes a `Value` or a `Row` vouches for it once: for its memory, and that it is of the types for which the
+//! code that takes it was made. Functions that take one need not ask again. Nothing is kept here.
 
 use std::marker::PhantomData;
 
@@ -18,8 +18,9 @@ impl Value<'_> {
     /// The value of a datum.
     ///
     /// # Safety
-    /// The datum must not stand for NULL. What it points to must be valid for `'v`, and so must be the memory context that is current while
-    /// the value is read. It must be of the type for which the code that takes the value was made.
+    /// The datum must not stand for NULL. What it points to must be valid for `'v`, and so must be the memory context
+    /// that is current while the value is read. It must be of the type for which the code that takes the value was
+    /// made.
     #[inline]
     pub const unsafe fn of(datum: pg_sys::Datum) -> Self {
         Self { datum, valid: PhantomData }

@@ -1,5 +1,6 @@
-//! Functions and variables of the server that pgrx does not bind, and those that can neither raise nor wait, which are called without
-//! `kept!`. Each names the server's header that it repeats; those that differ between the versions of the server stand in `compat`.
+//! Functions and variables of the server that pgrx does not bind, and those that can neither raise nor wait, which are
+//! called without `kept!`. Each names the server's header that it repeats; those that differ between the versions of
+//! the server stand in `compat`.
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 
@@ -14,7 +15,7 @@ pub struct CommMethods {
     pub flush: unsafe extern "C-unwind" fn() -> c_int,
     /// Sends what is queued, as far as that needs no waiting.
     pub flush_if_writable: unsafe extern "C-unwind" fn() -> c_int,
-    /// Is anything queued?
+    /// True if anything is queued.
     pub is_send_pending: unsafe extern "C-unwind" fn() -> bool,
     /// Queues a message, sending what is in the way.
     pub putmessage: unsafe extern "C-unwind" fn(c_char, *const c_char, usize) -> c_int,
@@ -133,7 +134,8 @@ unsafe extern "C" {
     pub static locale_time: *const c_char;
 }
 
-// Parsing, planning, executing. The server's own functions behind the hooks are those whose names begin with `standard_`.
+// Parsing, planning, executing. The server's own functions behind the hooks are those whose names begin with
+// `standard_`.
 unsafe extern "C-unwind" {
     /// optimizer/planner.h
     pub fn standard_planner(

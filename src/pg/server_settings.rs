@@ -20,22 +20,22 @@ pub fn timezone_abbreviations() -> *const c_char {
     text_at(&PLACE, c"timezone_abbreviations")
 }
 
-/// The value of the setting `restrict_nonsystem_relation_kind`: which kinds of relations the session has forbidden itself to read. Null in a minor version
-/// that has no such setting.
+/// The value of the setting `restrict_nonsystem_relation_kind`: which kinds of relations the session has forbidden
+/// itself to read. Null in a minor version that has no such setting.
 pub fn forbidden_relations() -> *const c_char {
     static PLACE: OnceLock<usize> = OnceLock::new();
     text_at(&PLACE, c"restrict_nonsystem_relation_kind")
 }
 
-/// Has the session forbidden itself to read relations of some kind?
+/// Returns true if the session has forbidden itself to read relations of some kind.
 pub fn forbids_relations() -> bool {
     let forbidden = forbidden_relations();
     // SAFETY: null, or a text that ends in NUL.
     unsafe { !forbidden.is_null() && *forbidden != 0 }
 }
 
-/// The value of the setting `composite_type_mismatch`: what the server does with rows whose type has changed. 0 in a minor version that has no such
-/// setting.
+/// The value of the setting `composite_type_mismatch`: what the server does with rows whose type has changed. 0 in a
+/// minor version that has no such setting.
 pub fn changed_row_types() -> i32 {
     static PLACE: OnceLock<usize> = OnceLock::new();
     let place = *PLACE.get_or_init(|| {
@@ -47,8 +47,8 @@ pub fn changed_row_types() -> i32 {
     unsafe { (place as *const i32).as_ref() }.map_or(0, |value| *value)
 }
 
-/// The value of a setting that is a text, null if it has none or the server does not know it. Its place is found by its name once: the table of settings
-/// tells where the value is.
+/// The value of a setting that is a text, null if it has none or the server does not know it. Its place is found by its
+/// name once: the table of settings tells where the value is.
 fn text_at(place: &OnceLock<usize>, name: &CStr) -> *const c_char {
     let place = *place.get_or_init(|| {
         let setting = setting_of_server(name, pg_sys::config_type::PGC_STRING);
@@ -62,8 +62,8 @@ fn text_at(place: &OnceLock<usize>, name: &CStr) -> *const c_char {
     unsafe { *(place as *const *const c_char) }
 }
 
-/// Where the server keeps the function that it calls with each new value of `track_counts`, before the setting has that value; null if the
-/// place is not found.
+/// Where the server keeps the function that it calls with each new value of `track_counts`, before the setting has that
+/// value; null if the place is not found.
 pub fn counting_hook() -> *mut pg_sys::GucBoolAssignHook {
     let setting = setting_of_server(c"track_counts", pg_sys::config_type::PGC_BOOL).cast::<pg_sys::config_bool>();
     if setting.is_null() {
@@ -73,7 +73,7 @@ pub fn counting_hook() -> *mut pg_sys::GucBoolAssignHook {
     unsafe { &raw mut (*setting).assign_hook }
 }
 
-/// Does the server keep the list that `transaction_changes` reads?
+/// Returns true if the server keeps the list that `transaction_changes` reads.
 pub fn counts_changes() -> bool {
     // SAFETY: a plain global of the backend.
     unsafe { pg_sys::pgstat_track_counts }

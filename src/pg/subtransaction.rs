@@ -1,5 +1,5 @@
-//! Running code of the server that may raise, where its ERROR must not reach the user: in a subtransaction, which takes back what the
-//! server has opened and locked by then. Keeps nothing.
+//! Running code of the server that may raise, where its ERROR must not reach the user: in a subtransaction, which takes
+//! back what the server has opened and locked by then. Keeps nothing.
 
 use pgrx::pg_sys;
 
@@ -8,14 +8,16 @@ use std::panic::resume_unwind;
 use super::error_passing::{caught, code_of};
 use crate::error::is_cancel;
 
-/// Runs code whose result may be refused (`None`), or is in the memory that is current. If there is a result, what the server has locked for it
-/// stays locked; otherwise everything that the server has opened and locked meanwhile is given back. The code waits for locks as long as the
-/// user's settings let it. A statement that is cancelled stays cancelled: that ERROR is raised.
+/// Runs code whose result may be refused (`None`), or is in the memory that is current. If there is a result, what the
+/// server has locked for it stays locked; otherwise everything that the server has opened and locked meanwhile is given
+/// back. The code waits for locks as long as the user's settings let it. A statement that is cancelled stays cancelled:
+/// that ERROR is raised.
 ///
-/// Nothing is tried without an active snapshot, or in parallel mode, which has no subtransactions. The code must change no rows.
+/// Nothing is tried without an active snapshot, or in parallel mode, which has no subtransactions. The code must change
+/// no rows.
 pub fn attempt<R>(code: impl FnOnce() -> Option<R>) -> Option<R> {
-    // SAFETY: plain state of the backend, which has one thread. Inside a transaction, as the active snapshot shows, the server allows
-    // subtransactions in all states but parallel mode. Each that is begun here ends here.
+    // SAFETY: plain state of the backend, which has one thread. Inside a transaction, as the active snapshot shows, the
+    // server allows subtransactions in all states but parallel mode. Each that is begun here ends here.
     unsafe {
         if !kept!(pg_sys::ActiveSnapshotSet()) || kept!(pg_sys::IsInParallelMode()) {
             return None;

@@ -1,5 +1,6 @@
-//! A tee: a DestReceiver that hands each row to the receiver that was there before and to a sink of ours. The receiver comes first, unless the
-//! sink itself sends the row to where the receiver would. It belongs to one query of one process.
+//! A tee: a DestReceiver that hands each row to the receiver that was there before and to a sink of ours. The receiver
+//! comes first, unless the sink itself sends the row to where the receiver would. It belongs to one query of one
+//! process.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
@@ -23,7 +24,8 @@ pub trait RowSink {
     /// The run has ended.
     fn end_run(&mut self) {}
 
-    /// Is the next row to be sent by `send` in the place of the receiver? To be asked before the row is added.
+    /// Returns true if the next row is to be sent by `send` in the place of the receiver. To be asked before the row is
+    /// added.
     fn sends(&mut self) -> bool {
         false
     }
@@ -31,8 +33,8 @@ pub trait RowSink {
     /// Sends the row that was added last. False if the receiver has to take it. Raises what making its bytes raises.
     ///
     /// # Safety
-    /// `this` must be valid and stay in its place, `sends` have said yes, and this row have been added. No frame between here and PostgreSQL
-    /// may have pending destructors.
+    /// `this` must be valid and stay in its place, `sends` have said yes, and this row have been added. No frame
+    /// between here and PostgreSQL may have pending destructors.
     unsafe fn send(_this: *mut Self, _row: Row<'_>) -> bool {
         false
     }
@@ -81,7 +83,8 @@ impl<S: RowSink> Tee<S> {
     /// The query must be the one that the tee was made for. The receiver must be put back before the tee moves or ends.
     pub unsafe fn install(&mut self, query: QueryDesc<'_>) -> *mut pg_sys::DestReceiver {
         self.inner = query.receiver();
-        // SAFETY: a query that runs has a receiver, which outlives its run. The caller puts it back before the tee is gone.
+        // SAFETY: a query that runs has a receiver, which outlives its run. The caller puts it back before the tee is
+        // gone.
         unsafe {
             self.receiver.mydest = (*self.inner).mydest;
             query.set_receiver((&raw mut *self).cast());
@@ -157,9 +160,11 @@ unsafe extern "C-unwind" fn receive<S: RowSink>(
 /// The row of a slot.
 ///
 /// # Safety
-/// `slot` must hold a row of the tee's query, deformed to its last attribute, and be left as it is while the row is used.
+/// `slot` must hold a row of the tee's query, deformed to its last attribute, and be left as it is while the row is
+/// used.
 unsafe fn row_of<'r>(slot: *mut pg_sys::TupleTableSlot) -> Row<'r> {
-    // SAFETY: a slot has one valid value per attribute once all are deformed, and `Tee::new` was promised that the sink takes such rows.
+    // SAFETY: a slot has one valid value per attribute once all are deformed, and `Tee::new` was promised that the sink
+    // takes such rows.
     unsafe {
         let natts = (*(*slot).tts_tupleDescriptor).natts as usize;
         if natts == 0 {
@@ -171,7 +176,8 @@ unsafe fn row_of<'r>(slot: *mut pg_sys::TupleTableSlot) -> Row<'r> {
     }
 }
 
-/// Gives the row of a slot to the sink. Copies that detoasting makes go into the row context, which is emptied after each row that made any.
+/// Gives the row of a slot to the sink. Copies that detoasting makes go into the row context, which is emptied after
+/// each row that made any.
 ///
 /// # Safety
 /// As `row_of`.

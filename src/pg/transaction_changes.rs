@@ -1,13 +1,14 @@
-//! What the server itself knows of the changes that the present transaction has made, and which transactions run. Keeps nothing.
+//! What the server itself knows of the changes that the present transaction has made, and which transactions run. Keeps
+//! nothing.
 
 use pgrx::pg_sys;
 
 use super::compat::counted_relation;
 use super::{backend, server};
 
-/// Calls `visit` with the OID of every relation whose tuples this transaction has changed so far. The heap access method
-/// itself counts them, whatever path the change took. Gives up after `most` relations and levels of subtransactions:
-/// returns false if there are more.
+/// Calls `visit` with the OID of every relation whose tuples this transaction has changed so far. The heap access
+/// method itself counts them, whatever path the change took. Gives up after `most` relations and levels of
+/// subtransactions: returns false if there are more.
 ///
 /// Nothing is listed while `track_counts` is off: see `invalidation::track_counts`.
 pub fn for_each_changed_relation(most: usize, mut visit: impl FnMut(u32)) -> bool {
@@ -34,8 +35,8 @@ pub fn for_each_changed_relation(most: usize, mut visit: impl FnMut(u32)) -> boo
     true
 }
 
-/// Calls `visit` with every relation whose definition this transaction will tell the other backends to read again. A relation may come
-/// more than once; InvalidOid stands for all relations. Only at the outermost level of a transaction.
+/// Calls `visit` with every relation whose definition this transaction will tell the other backends to read again. A
+/// relation may come more than once; InvalidOid stands for all relations. Only at the outermost level of a transaction.
 pub fn for_each_redefined_relation(mut visit: impl FnMut(pg_sys::Oid)) {
     const RELATION: i8 = pg_sys::SHAREDINVALRELCACHE_ID as i8;
     let mut messages: *mut pg_sys::SharedInvalidationMessage = std::ptr::null_mut();

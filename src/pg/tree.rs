@@ -1,5 +1,6 @@
-//! Trees of nodes that the server made: queries, expressions, plans. Who enters a tree vouches for it once (`Tree::enter`); whoever
-//! walks on from there through the fields of its nodes need not vouch again. Reading only; nothing is kept.
+//! Trees of nodes that the server made: queries, expressions, plans. Who enters a tree vouches for it once
+//! (`Tree::enter`); whoever walks on from there through the fields of its nodes need not vouch again. Reading only;
+//! nothing is kept.
 
 use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
@@ -37,8 +38,8 @@ impl<'t, T> Tree<'t, T> {
     /// Enters a tree at a node; `None` for null.
     ///
     /// # Safety
-    /// The node must be null, or one of type `T` that is valid for `'t` with all that its fields point to. Nobody may change any of it
-    /// meanwhile.
+    /// The node must be null, or one of type `T` that is valid for `'t` with all that its fields point to. Nobody may
+    /// change any of it meanwhile.
     pub unsafe fn enter(node: *const T) -> Option<Self> {
         NonNull::new(node.cast_mut()).map(|node| Self { node, valid: PhantomData })
     }
@@ -59,15 +60,16 @@ impl<'t, T> Tree<'t, T> {
     /// The nodes of a list below this one.
     ///
     /// # Safety
-    /// `field` must be a field of this node, or of a part of it, that holds a list of such nodes: `children!` sees to the former.
+    /// `field` must be a field of this node, or of a part of it, that holds a list of such nodes: `children!` sees to
+    /// the former.
     pub unsafe fn list_below<U: 't>(
         self,
         field: *const pg_sys::List,
     ) -> impl ExactSizeIterator<Item = Tree<'t, U>> + Clone {
         // SAFETY: a list of such nodes, part of a valid tree.
         unsafe { nodes::<U>(field) }.map(|node| {
-            // SAFETY: of the lists in trees only those of columns of joins may hold null, and nobody walks these by this function
-            // (`Tree::items`).
+            // SAFETY: of the lists in trees only those of columns of joins may hold null, and nobody walks these by
+            // this function (`Tree::items`).
             Tree { node: unsafe { NonNull::new_unchecked(node) }, valid: PhantomData }
         })
     }
@@ -75,7 +77,8 @@ impl<'t, T> Tree<'t, T> {
     /// The OIDs of a list below this one.
     ///
     /// # Safety
-    /// `field` must be a field of this node, or of a part of it, that holds a list of OIDs: `child_oids!` sees to the former.
+    /// `field` must be a field of this node, or of a part of it, that holds a list of OIDs: `child_oids!` sees to the
+    /// former.
     pub unsafe fn oids_below(self, field: *const pg_sys::List) -> impl Iterator<Item = pg_sys::Oid> + 't {
         // SAFETY: the list is part of a valid tree.
         unsafe { oids(field) }
@@ -84,7 +87,8 @@ impl<'t, T> Tree<'t, T> {
     /// The numbers of a list below this one.
     ///
     /// # Safety
-    /// `field` must be a field of this node, or of a part of it, that holds a list of integers: `child_integers!` sees to the former.
+    /// `field` must be a field of this node, or of a part of it, that holds a list of integers: `child_integers!` sees
+    /// to the former.
     pub unsafe fn integers_below(self, field: *const pg_sys::List) -> impl Iterator<Item = i32> + 't {
         // SAFETY: the list is part of a valid tree.
         unsafe { integers(field) }
@@ -152,7 +156,8 @@ impl<'t> Tree<'t, pg_sys::List> {
         self.get().length as usize
     }
 
-    /// The items of a list of nodes, some of which may be missing (columns of a join that were dropped); none for a list of something else.
+    /// The items of a list of nodes, some of which may be missing (columns of a join that were dropped); none for a
+    /// list of something else.
     pub fn items(self) -> impl ExactSizeIterator<Item = Option<Tree<'t, pg_sys::Node>>> {
         let list = if self.tag() == NodeTag::T_List { self.as_ptr() } else { std::ptr::null_mut() };
         // SAFETY: a list with this tag holds nodes; whoever entered the tree vouched for all of them.
@@ -179,7 +184,8 @@ pub unsafe trait Tagged: PgNode {
     const ALIASES: &'static [NodeTag];
 }
 
-/// Does a node with this tag have the type of another kind? Asked by `match_node!` while the program is compiled.
+/// Returns true if a node with this tag has the type of another kind. Asked by `match_node!` while the program is
+/// compiled.
 pub const fn is_alias<T: Tagged>(tag: NodeTag) -> bool {
     let mut place = 0;
     while place < T::ALIASES.len() {
@@ -195,7 +201,8 @@ pub const fn is_alias<T: Tagged>(tag: NodeTag) -> bool {
 macro_rules! tagged {
     ($($kind:ident = $tag:ident $(| $alias:ident)*),* $(,)?) => {
         $(
-            // SAFETY: the server names the tag after the type (nodes/nodetags.h). Those that share one are declared so (nodes/primnodes.h).
+            // SAFETY: the server names the tag after the type (nodes/nodetags.h). Those that share one are declared so
+            // (nodes/primnodes.h).
             unsafe impl Tagged for pg_sys::$kind {
                 const TAG: NodeTag = NodeTag::$tag;
                 const ALIASES: &'static [NodeTag] = &[$(NodeTag::$alias),*];
@@ -295,7 +302,8 @@ macro_rules! child {
     }};
 }
 
-/// The nodes of the list that a field of a node points to: `children!(query.rtable as RangeTblEntry)` iterates over `Tree`s.
+/// The nodes of the list that a field of a node points to: `children!(query.rtable as RangeTblEntry)` iterates over
+/// `Tree`s.
 macro_rules! children {
     ($tree:ident . $field:ident $(. $more:ident)* as $kind:ident) => {{
         let node = $crate::pg::tree::Tree::get($tree);
@@ -331,8 +339,8 @@ macro_rules! child_text {
     }};
 }
 
-/// Does one thing for each kind of node: `match_node!(node; OpExpr | T_DistinctExpr (operator) => …, _ => …)`. A jump table,
-/// as a match on the tag is.
+/// Does one thing for each kind of node: `match_node!(node; OpExpr | T_DistinctExpr (operator) => …, _ => …)`. A jump
+/// table, as a match on the tag is.
 macro_rules! match_node {
     ($node:expr; $($kind:ident $(| $alias:ident)* ($name:ident) => $body:expr,)* _ => $other:expr $(,)?) => {{
         let node: $crate::pg::tree::Tree<'_, pgrx::pg_sys::Node> = $node;

@@ -1,5 +1,5 @@
-//! Making trees of nodes: new nodes, copies, and copies in which some parts are replaced. All of it lies in the current memory context;
-//! nothing is kept. What the server raises (there is no memory) unwinds as a panic.
+//! Making trees of nodes: new nodes, copies, and copies in which some parts are replaced. All of it lies in the current
+//! memory context; nothing is kept. What the server raises (there is no memory) unwinds as a panic.
 
 use std::ffi::{CStr, c_void};
 
@@ -28,7 +28,7 @@ pub unsafe fn copy<T>(node: *const T) -> *mut T {
     unsafe { kept!(pg_sys::copyObjectImpl(node.cast())).cast() }
 }
 
-/// Are two nodes equal but for where they stood in the statement?
+/// Returns true if two nodes are equal but for where they stood in the statement.
 ///
 /// # Safety
 /// Null, or valid nodes.
@@ -105,8 +105,8 @@ pub unsafe fn call(
     unsafe { kept!(pg_sys::makeFuncExpr(function.into(), result, list_of(arguments), none, none, form)).cast() }
 }
 
-/// Says what stands in the place of a node; `None` to go on with what is below it. The number counts the queries around it, from the one
-/// where the walk has begun.
+/// Says what stands in the place of a node; `None` to go on with what is below it. The number counts the queries around
+/// it, from the one where the walk has begun.
 pub type Replace<'r> = dyn FnMut(Tree<'_, pg_sys::Node>, u32) -> Option<*mut pg_sys::Node> + 'r;
 
 struct Walk<'r> {
@@ -114,8 +114,8 @@ struct Walk<'r> {
     depth: u32,
 }
 
-/// A copy of an expression, or of a list of expressions, with some parts replaced; null of null. What is shared with the old tree must not
-/// be changed.
+/// A copy of an expression, or of a list of expressions, with some parts replaced; null of null. What is shared with
+/// the old tree must not be changed.
 ///
 /// # Safety
 /// Null, or a valid node of a query.
@@ -140,8 +140,8 @@ pub unsafe fn replaced_in_query<'r>(query: *mut pg_sys::Query, replace: &'r mut 
 unsafe extern "C-unwind" fn change(node: *mut pg_sys::Node, context: *mut c_void) -> *mut pg_sys::Node {
     let body = || {
         let walk = context.cast::<Walk<'_>>();
-        // SAFETY: the context is the walk that `replaced` or `replaced_in_query` passed, which nobody else uses meanwhile; the node is null or
-        // part of the tree that these were given.
+        // SAFETY: the context is the walk that `replaced` or `replaced_in_query` passed, which nobody else uses
+        // meanwhile; the node is null or part of the tree that these were given.
         unsafe {
             let Some(tree) = Tree::enter(node) else { return node };
             let depth = (*walk).depth;

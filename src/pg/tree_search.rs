@@ -38,8 +38,8 @@ pub unsafe fn search<'l>(node: *mut pg_sys::Node, flags: u32, look: &'l mut Look
 unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
     let body = || {
         let here = 0u8;
-        // SAFETY: the node is null or part of the tree that is searched. The context is the search that `search` passed,
-        // which nobody else uses while the walkers call.
+        // SAFETY: the node is null or part of the tree that is searched. The context is the search that `search`
+        // passed, which nobody else uses while the walkers call.
         let (tree, search) = unsafe { (Tree::enter(node), &mut *context.cast::<Search<'_>>()) };
         let Some(tree) = tree else { return false };
         if search.depth.is_passed(&here) {

@@ -1,5 +1,5 @@
-//! Values of variable length and the header in front of them (varatt.h). Plain values are read and written without a call into the
-//! server, since a header is met once per value.
+//! Values of variable length and the header in front of them (varatt.h). Plain values are read and written without a
+//! call into the server, since a header is met once per value.
 
 use std::marker::PhantomData;
 
@@ -42,7 +42,8 @@ impl<'v> Varlena<'v> {
     /// The body, detoasted into the current memory context if necessary.
     ///
     /// # Errors
-    /// `TooLarge` when the body is larger than `limit` bytes, without fetching it; `OutOfMemory` when there is no memory for fetching it.
+    /// `TooLarge` when the body is larger than `limit` bytes, without fetching it; `OutOfMemory` when there is no
+    /// memory for fetching it.
     #[inline]
     pub fn body(self, limit: usize) -> Result<&'v [u8], Reason> {
         // SAFETY: the value is a valid varlena. The low bits of its first byte tell which kind of header it has.
@@ -73,12 +74,13 @@ impl<'v> Varlena<'v> {
         self.body(usize::MAX).map_err(|_| OutOfMemory)
     }
 
-    /// The value with a long header, neither compressed nor stored elsewhere: itself, or a copy in the current memory context.
+    /// The value with a long header, neither compressed nor stored elsewhere: itself, or a copy in the current memory
+    /// context.
     #[inline]
     pub fn flat(self) -> *mut pg_sys::varlena {
         let value = self.start.cast_mut().cast::<pg_sys::varlena>();
-        // SAFETY: the value is a valid varlena. The two low bits of a plain header are zero (varatt.h); asking the server costs more than
-        // most values.
+        // SAFETY: the value is a valid varlena. The two low bits of a plain header are zero (varatt.h); asking the
+        // server costs more than most values.
         unsafe { if *self.start & 0x03 == 0 { value } else { kept!(pg_sys::pg_detoast_datum(value)) } }
     }
 
@@ -94,8 +96,8 @@ impl<'v> Varlena<'v> {
         if size > LARGE {
             // SAFETY: as above; the memory is given back at once.
             unsafe {
-                // Detoasting raises without memory, which must not disturb the statement whose rows are captured. It takes the value and,
-                // for a compressed one, what is stored of it. That much is asked for.
+                // Detoasting raises without memory, which must not disturb the statement whose rows are captured. It
+                // takes the value and, for a compressed one, what is stored of it. That much is asked for.
                 let wanted = size + kept!(pg_sys::toast_datum_size(datum)) + LARGE;
                 let flags = pg_sys::MCXT_ALLOC_HUGE | pg_sys::MCXT_ALLOC_NO_OOM;
                 let room = kept!(pg_sys::palloc_extended(wanted, flags as i32));

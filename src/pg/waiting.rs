@@ -1,5 +1,5 @@
-//! Waiting for another backend, by condition variables in shared memory, and what must end such a wait: condition variables are unknown to
-//! the server's detection of deadlocks. Keeps nothing.
+//! Waiting for another backend, by condition variables in shared memory, and what must end such a wait: condition
+//! variables are unknown to the server's detection of deadlocks. Keeps nothing.
 
 use std::ffi::{c_int, c_long};
 use std::time::Duration;
@@ -22,18 +22,18 @@ fn wait_class(process: &pg_sys::PGPROC) -> u32 {
     CLASS & unsafe { (&raw const process.wait_event_info).read_volatile() }
 }
 
-/// Does another backend wait for a lock, or for its client, at this moment?
+/// Returns true if another backend waits for a lock, or for its client, at this moment.
 pub fn is_held_up(process: u32) -> bool {
     let event = places().get(process as usize).map(wait_class);
     [Some(pg_sys::PG_WAIT_LOCK), Some(pg_sys::PG_WAIT_CLIENT)].contains(&event)
 }
 
-/// Does a process wait for a lock that this session holds?
+/// Returns true if a process waits for a lock that this session holds.
 pub fn is_in_the_way() -> bool {
     const MODES: std::ops::RangeInclusive<i32> = 1..=pg_sys::AccessExclusiveLock as i32;
     places().iter().filter(|process| wait_class(process) == pg_sys::PG_WAIT_LOCK).any(|process| {
-        // SAFETY: null, or a place in the server's table of locks, which stays mapped; the place may be given to another lock meanwhile,
-        // so that the answer may be wrong once.
+        // SAFETY: null, or a place in the server's table of locks, which stays mapped; the place may be given to
+        // another lock meanwhile, so that the answer may be wrong once.
         let tag = unsafe {
             let lock = (&raw const process.waitLock).read_volatile();
             if lock.is_null() {
@@ -45,7 +45,8 @@ pub fn is_in_the_way() -> bool {
     })
 }
 
-/// Is the present statement alone in its transaction, which has not written anything, as far as that can be told without looking at locks?
+/// Returns true if the present statement is alone in its transaction, which has not written anything, as far as that
+/// can be told without looking at locks.
 pub fn is_alone_in_transaction() -> bool {
     !server::IsTransactionBlock() && super::backend::top_transaction_id() == 0
 }
@@ -70,8 +71,9 @@ pub unsafe fn initialize(variable: *mut pg_sys::ConditionVariable) {
     unsafe { server::ConditionVariableInit(variable) };
 }
 
-/// Sleeps until the variable is signalled or the time is over. The first call returns at once: whatever the caller waits for is to be asked after
-/// it. Must be followed by `leave`. Interrupts are accepted: an ERROR unwinds the caller as a panic, and the server leaves the variable.
+/// Sleeps until the variable is signalled or the time is over. The first call returns at once: whatever the caller
+/// waits for is to be asked after it. Must be followed by `leave`. Interrupts are accepted: an ERROR unwinds the caller
+/// as a panic, and the server leaves the variable.
 ///
 /// # Safety
 /// `variable` was initialized.

@@ -81,8 +81,8 @@ impl<'a> WalRecord<'a> {
         unsafe { &*self.decoded.main_data.cast::<T>() }
     }
 
-    /// The end of a transaction, or of a sub-transaction, prepared or not; `None` for other records. Both kinds of ends are laid out in the
-    /// same way, except that no messages are sent for one without commit.
+    /// The end of a transaction, or of a sub-transaction, prepared or not; `None` for other records. Both kinds of ends
+    /// are laid out in the same way, except that no messages are sent for one without commit.
     pub fn end(&self) -> Option<Ended<'a>> {
         if self.manager() != RmgrIds::RM_XACT_ID {
             return None;
@@ -121,7 +121,8 @@ impl<'a> WalRecord<'a> {
         match (has_more, is_prepared) {
             (false, false) => Some((self.transaction(), time)),
             (true, true) => {
-                // SAFETY: a word says what more there is, and then comes that: the id at least, as the transaction was prepared.
+                // SAFETY: a word says what more there is, and then comes that: the id at least, as the transaction was
+                // prepared.
                 let [_, _, more, xid] = *unsafe { self.data::<[u32; 4]>() };
                 (more == pg_sys::XACT_XINFO_HAS_TWOPHASE).then_some((xid, time))
             }

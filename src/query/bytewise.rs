@@ -1,11 +1,12 @@
-//! Are equal values the same bytes?
+//! Whether equal values are the same bytes.
 
 use pgrx::pg_sys;
 
-/// Are values of this type equal only if their bytes are?
+/// Returns true if values of this type are equal only if their bytes are.
 ///
-/// They are not for numbers with a scale or a sign of zero, `char(n)`, intervals, times with a zone, jsonb, networks, and text under a
-/// collation that is not deterministic. The answer is no for containers too, whose elements may be any of these.
+/// They are not for numbers with a scale or a sign of zero, `char(n)`, intervals, times with a zone, jsonb, networks,
+/// and text under a collation that is not deterministic. The answer is no for containers too, whose elements may be any
+/// of these.
 pub fn equality_is_bytewise(type_oid: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
     match type_oid {
         pg_sys::BOOLOID

@@ -1,5 +1,5 @@
-//! Checks a query, and says of it what the rightness of no answer rests on: the reason for a refusal that lies deepest, and whether answers
-//! can be compared with each other.
+//! Checks a query, and says of it what the rightness of no answer rests on: the reason for a refusal that lies deepest,
+//! and whether answers can be compared with each other.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
@@ -10,8 +10,8 @@ use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::tree::Tree;
 use crate::pg::tree_search::search;
 
-/// Functions that ask for the time, the user or a setting: timeofday, getpgusername, current_user, session_user, now, current_setting (two of
-/// them), transaction_timestamp, statement_timestamp, clock_timestamp.
+/// Functions that ask for the time, the user or a setting: timeofday, getpgusername, current_user, session_user, now,
+/// current_setting (two of them), transaction_timestamp, statement_timestamp, clock_timestamp.
 const ASK_THE_SESSION: [u32; 10] = [274, 710, 745, 746, 1299, 2077, 3294, 2647, 2648, 2649];
 
 /// Checks a rewritten query before the planner takes it apart.

@@ -1,6 +1,6 @@
-//! May the answer to a query be kept at all? Walks a rewritten query tree and finds the first reason not to. What it finds depends on the
-//! query's form (`identity`) and the definitions in the catalogs alone, so it is done once for all queries of a form. A node of a kind that
-//! is not known (`node_kinds`) is a reason too.
+//! Whether the answer to a query may be kept at all. Walks a rewritten query tree and finds the first reason not to.
+//! What it finds depends on the query's form (`identity`) and the definitions in the catalogs alone, so it is done once
+//! for all queries of a form. A node of a kind that is not known (`node_kinds`) is a reason too.
 
 mod checker;
 mod coercions;
@@ -27,8 +27,8 @@ pub use declared_functions::{PURE, may_be_declared};
 /// What an eligible query asks that its answer depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct QueryTraits {
-    /// Rows that are computed later may differ: they depend on settings, all of which are in the key, on who asks, or on
-    /// definitions that no lock protects.
+    /// Rows that are computed later may differ: they depend on settings, all of which are in the key, on who asks, or
+    /// on definitions that no lock protects.
     pub reads_session: bool,
     /// Values of enums are in it, or may be.
     pub rests_on_enums: bool,
@@ -98,8 +98,8 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>) -> Checked {
     Checked { traits, offender }
 }
 
-/// Checks an expression, or a list of expressions, that is part of no query: a constraint, say. Returns whether its value depends on
-/// settings in the key, or on definitions that queries with the same types would rest on.
+/// Checks an expression, or a list of expressions, that is part of no query: a constraint, say. Returns whether its
+/// value depends on settings in the key, or on definitions that queries with the same types would rest on.
 ///
 /// # Errors
 /// The first reason found not to cache what rests on it.
@@ -114,7 +114,8 @@ pub fn check_expression(expression: Option<Tree<'_, pg_sys::Node>>) -> Result<bo
     Ok(checker.reads_session())
 }
 
-/// Can it be told without a walk that the query reads nothing? Some clients send thousands of statements such as `SELECT 1`.
+/// Returns true if it can be told without a walk that the query reads nothing. Some clients send thousands of
+/// statements such as `SELECT 1`.
 pub fn reads_nothing(query: Tree<'_, pg_sys::Query>) -> bool {
     query.rtable.is_null() && !query.hasSubLinks
 }

@@ -52,10 +52,12 @@ pub fn hash_under(seed: u64, settings: SettingsHash, custom: &[CString]) -> Resu
 
 static BUFFER: Local<Cell<HashBuffer>> = Local::new(Cell::new(HashBuffer::new()));
 
-/// The setting that names a text search configuration. In the list of what a query reads, it stands for that configuration.
+/// The setting that names a text search configuration. In the list of what a query reads, it stands for that
+/// configuration.
 pub const SEARCH_CONFIGURATION: &CStr = c"default_text_search_config";
 
-/// In the list of what a query reads: the name of the database, and the role that has logged in. No setting has such a name.
+/// In the list of what a query reads: the name of the database, and the role that has logged in. No setting has such a
+/// name.
 pub const DATABASE_NAME: &CStr = c"current_database()";
 pub const SESSION_USER: &CStr = c"session_user()";
 /// As above: the schema that comes first in `search_path`.
@@ -71,8 +73,8 @@ fn add_read_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
     if name == CURRENT_SCHEMA {
         return add_schemas(key);
     }
-    // SAFETY: functions that read the backend's own state and a catalog; the name is a copy, or null. A change of a role outdates all answers,
-    // so that its OID stands for its name.
+    // SAFETY: functions that read the backend's own state and a catalog; the name is a copy, or null. A change of a
+    // role outdates all answers, so that its OID stands for its name.
     unsafe {
         if name == SESSION_USER {
             key.u32(kept!(pg_sys::GetSessionUserId()).to_u32());

@@ -3,9 +3,9 @@
 //! no property, and is refused wherever a property would admit it.
 //!
 //! Where a property is known from stands beside it (`properties`): scripts/functions/audit.py has found it in the
-//! server's code, or it was given by hand, for the reason that stands there. The audit writes both lists, and keeps what
-//! was given by hand. It checks that functions that are accepted by hand read no more than they may. The client tests
-//! `functions` compare all signatures with the server's.
+//! server's code, or it was given by hand, for the reason that stands there. The audit writes both lists, and keeps
+//! what was given by hand. It checks that functions that are accepted by hand read no more than they may. The client
+//! tests `functions` compare all signatures with the server's.
 //!
 //! What one function alone is known for has a constant beside the code that knows it.
 

@@ -15,8 +15,8 @@ use crate::pg::backend_local::Local;
 pub struct Asked {
     /// The question itself (`identity`).
     pub tree: TreeHash,
-    /// The number of its plan, if that was made under other settings, or as another role, so that it shares answers with
-    /// nobody: it keeps what the planner computed by them, and the functions that it inlined, which that role may
+    /// The number of its plan, if that was made under other settings, or as another role, so that it shares answers
+    /// with nobody: it keeps what the planner computed by them, and the functions that it inlined, which that role may
     /// execute.
     pub plan_made_otherwise: Option<u64>,
     /// The settings it runs under (`environment::hash`).
@@ -36,7 +36,8 @@ pub struct Keyed {
     pub cuts: Cuts,
 }
 
-/// Computes the key of a statement under a secret. Its parameters are those that the clock expressions are computed with.
+/// Computes the key of a statement under a secret. Its parameters are those that the clock expressions are computed
+/// with.
 ///
 /// # Errors
 /// The reason to bypass, when the parameters or the clock cannot be part of a key, or there is no memory for them.

@@ -1,5 +1,6 @@
-//! What a statement asks: may its answer be kept at all, and what identifies the question. Eligibility is checked once, when the statement
-//! is planned; the verdict travels inside the plan, so that prepared statements carry it along. Nothing here knows how results are stored.
+//! What a statement asks: may its answer be kept at all, and what identifies the question. Eligibility is checked once,
+//! when the statement is planned; the verdict travels inside the plan, so that prepared statements carry it along.
+//! Nothing here knows how results are stored.
 //!
 //! | question | file |
 //! |---|---|

@@ -14,7 +14,8 @@ pub const SCAN_NAME: &CStr = c"ArrowCacheFragments";
 /// What a plan's executor may open.
 #[derive(Default)]
 pub struct Opened {
-    /// Tables that it may scan, each at least once, and those that have them as partitions and decide which are left out.
+    /// Tables that it may scan, each at least once, and those that have them as partitions and decide which are left
+    /// out.
     pub tables: Vec<pg_sys::Oid>,
     /// Indexes that it may scan, likewise.
     pub indexes: Vec<pg_sys::Oid>,
@@ -114,7 +115,7 @@ impl<'t> Collector<'t> {
     }
 }
 
-/// Is this the scan of the parts that an answer is combined of (`fragments`)?
+/// Returns true if this is the scan of the parts that an answer is combined of (`fragments`).
 pub fn is_scan_of_parts(scan: Tree<'_, pg_sys::CustomScan>) -> bool {
     // SAFETY: the methods of a custom scan are constants of the library that made it, with a name that ends in NUL.
     unsafe { CStr::from_ptr((*scan.methods).CustomName) == SCAN_NAME }

@@ -271,8 +271,8 @@ fn reads_nothing(plan: &pg_sys::PlannedStmt) -> bool {
     plan.relationOids.is_null() && plan.subplans.is_null() && plan.commandType == pg_sys::CmdType::CMD_SELECT
 }
 
-/// The reason to bypass that the plan's verdict is, if it is one: quick to tell, for clients that send thousands of such
-/// statements.
+/// The reason to bypass that the plan's verdict is, if it is one: quick to tell, for clients that send thousands of
+/// such statements.
 #[inline]
 pub fn refusal_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Reason> {
     match of(plan) {
@@ -283,8 +283,8 @@ pub fn refusal_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Reason> {
     }
 }
 
-/// The form of the query, if the plan says that it is cacheable or unchecked: quick to tell, for statements that are too
-/// quick to be looked up.
+/// The form of the query, if the plan says that it is cacheable or unchecked: quick to tell, for statements that are
+/// too quick to be looked up.
 #[inline]
 pub fn form_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<FormId> {
     match of(plan)? {

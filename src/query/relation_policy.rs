@@ -1,8 +1,9 @@
 //! What the owner of a relation says about caching it: a security label of the extension's provider. It belongs to the
 //! relation as a comment does: it follows renames, goes with a drop, and pg_dump writes it down.
 //!
-//! The policy is asked for each relation of a query when that is planned, so labels are kept in a table of this backend. A change of
-//! a label sends a relcache invalidation (`functions/policy.rs`), which takes the relation's line out of the table.
+//! The policy is asked for each relation of a query when that is planned, so labels are kept in a table of this
+//! backend. A change of a label sends a relcache invalidation (`functions/policy.rs`), which takes the relation's line
+//! out of the table.
 
 use std::ffi::CStr;
 
@@ -58,7 +59,8 @@ fn labelled(relation: pg_sys::Oid) -> Policy {
         let label = kept!(pg_sys::GetSecurityLabel(&address, PROVIDER.as_ptr()));
         if label.is_null() { None } else { Some(CStr::from_ptr(label)) }
     };
-    // A label that nobody could have set through the extension comes from a catalog that was edited by hand: the relation is not cached.
+    // A label that nobody could have set through the extension comes from a catalog that was edited by hand: the
+    // relation is not cached.
     label.map_or(Policy::Default, |label| Policy::labelled(label.to_bytes()).unwrap_or(Policy::Never))
 }
 

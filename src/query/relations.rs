@@ -1,6 +1,6 @@
-//! Which relations a plan reads, and whether it may be cached: it may read permanent heap tables, materialized views, the partitioned
-//! tables above them, and other relations if their owners trust them. It may read none whose owner forbids it. Views are in the plan
-//! for their permissions, and for their owner's policy.
+//! Which relations a plan reads, and whether it may be cached: it may read permanent heap tables, materialized views,
+//! the partitioned tables above them, and other relations if their owners trust them. It may read none whose owner
+//! forbids it. Views are in the plan for their permissions, and for their owner's policy.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
@@ -28,7 +28,8 @@ pub struct RelationRefusal {
     pub relation: pg_sys::Oid,
 }
 
-/// Checks every relation that a finished plan reads, partitions and children included. This transaction has locked them.
+/// Checks every relation that a finished plan reads, partitions and children included. This transaction has locked
+/// them.
 ///
 /// # Errors
 /// The first relation found that forbids caching.
@@ -46,8 +47,8 @@ fn check_relation(oid: pg_sys::Oid) -> Result<u8, Reason> {
     if oid.to_u32() < FIRST_USER_OID {
         return Err(Reason::SystemCatalog);
     }
-    // SAFETY: null for a relation that is gone. The reference keeps the description; it is given back below and nothing between can
-    // raise.
+    // SAFETY: null for a relation that is gone. The reference keeps the description; it is given back below and nothing
+    // between can raise.
     let (kind, persistence, access_method, bare_parent) = unsafe {
         let relation = kept!(pg_sys::RelationIdGetRelation(oid));
         if relation.is_null() {
@@ -90,8 +91,8 @@ fn check_relation(oid: pg_sys::Oid) -> Result<u8, Reason> {
 }
 
 /// The relations that a plan reads, and the views that it reads them through, in the order of its range table. Planning
-/// locks them in another order. Not the plan's own list of relations: that has constants of the types oid and regclass as well, since
-/// plans are made anew when these change, and nothing locks or reads what they name.
+/// locks them in another order. Not the plan's own list of relations: that has constants of the types oid and regclass
+/// as well, since plans are made anew when these change, and nothing locks or reads what they name.
 pub fn read_by<'t>(plan: Tree<'t, pg_sys::PlannedStmt>) -> impl Iterator<Item = pg_sys::Oid> + 't {
     children!(plan.rtable as RangeTblEntry).filter_map(|entry| {
         // From 16 on a view is the entry of the sub-query that it has become.
@@ -100,7 +101,7 @@ pub fn read_by<'t>(plan: Tree<'t, pg_sys::PlannedStmt>) -> impl Iterator<Item = 
     })
 }
 
-/// Does the plan read a relation that its owner trusts, whose changes may not be seen?
+/// Returns true if the plan reads a relation that its owner trusts, whose changes may not be seen.
 pub fn reads_trusted(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
     read_by(plan).any(|relation| relation_policy::of(relation) == Policy::Trusted)
 }
@@ -114,7 +115,7 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, others: Vec<u32>) -> Vec<u32
     relations
 }
 
-/// Are all of these the plan's own relations?
+/// Returns true if all of these are the plan's own relations.
 pub fn are_of_plan(relations: &[u32], plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
     relations.len() == of_plan(plan, Vec::new()).len()
 }

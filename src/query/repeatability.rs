@@ -1,7 +1,8 @@
 //! Which queries may give another answer each time they are executed, with the same data and under the same snapshot.
 //!
-//! SQL leaves open in which order rows are met, and so whatever is chosen by that order. For caching this does no harm: each of the
-//! answers is right. For comparing an answer with another (`verify_sample_rate`) it does, so such queries are not compared. Left open are:
+//! SQL leaves open in which order rows are met, and so whatever is chosen by that order. For caching this does no harm:
+//! each of the answers is right. For comparing an answer with another (`verify_sample_rate`) it does, so such queries
+//! are not compared. Left open are:
 //!
 //! | form | what |
 //! |---|---|
@@ -107,7 +108,7 @@ fn aggregate_leaves_open(aggregate: Tree<'_, pg_sys::Aggref>) -> bool {
         && !children!(aggregate.args as TargetEntry).all(|argument| is_bytewise(child!(argument.expr)))
 }
 
-/// Are values of this expression equal only if their bytes are? No for none.
+/// Returns true if there is an expression, and its values are equal only if their bytes are.
 fn is_bytewise(expression: Option<Tree<'_, pg_sys::Expr>>) -> bool {
     expression.is_some_and(|expression| {
         let expression = expression.as_node().as_ptr();

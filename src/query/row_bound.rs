@@ -1,6 +1,6 @@
 //! How many rows a plan can give at most, as far as its topmost nodes prove that: LIMIT, an aggregate without GROUP BY,
-//! nothing to read, or one table whose primary key is given. A client that reads with a limit of rows leaves a query before its end is seen. If it has read
-//! as many rows as there can be, it has read all.
+//! nothing to read, or one table whose primary key is given. A client that reads with a limit of rows leaves a query
+//! before its end is seen. If it has read as many rows as there can be, it has read all.
 
 use pgrx::pg_sys::{self, NodeTag};
 

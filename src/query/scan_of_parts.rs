@@ -21,8 +21,8 @@ pub struct StateOfParts {
     pub left_out: *mut pg_sys::List,
 }
 
-/// Does the plan combine parts of an answer? Asked of its range table, which is quicker than a walk: a transition table of the same name
-/// would count as well.
+/// Returns true if the plan combines parts of an answer. Asked of its range table, which is quicker than a walk: a
+/// transition table of the same name would count as well.
 pub fn is_combined(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
     children!(plan.rtable as RangeTblEntry).any(|entry| {
         entry.rtekind == pg_sys::RTEKind::RTE_NAMEDTUPLESTORE && child_text!(entry.enrname) == Some(TUPLESTORE_NAME)

@@ -1,5 +1,5 @@
-//! The hint in a comment before a statement, and the terms on which the statement's answer is taken from the cache and stored there:
-//! those of the hint, or else those of the session's settings.
+//! The hint in a comment before a statement, and the terms on which the statement's answer is taken from the cache and
+//! stored there: those of the hint, or else those of the session's settings.
 
 use arrow_cache_core::{Hint, Reason, hint};
 

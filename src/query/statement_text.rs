@@ -13,8 +13,8 @@ pub struct Text {
 }
 
 impl Text {
-    /// The text that begins at `location` of what the client sent, in bytes, where -1 and 0 also stand for "unknown"; `length` is in bytes
-    /// too, and 0 stands for "to the end".
+    /// The text that begins at `location` of what the client sent, in bytes, where -1 and 0 also stand for "unknown";
+    /// `length` is in bytes too, and 0 stands for "to the end".
     ///
     /// # Safety
     /// The source must be NUL-terminated, and stay as it is for as long as a copy of the result is used.
@@ -23,11 +23,12 @@ impl Text {
     }
 }
 
-/// Does all that the client sent begin with the word SELECT, and the statement with it? Then no comment stands before the statement. Reads no
-/// further than these letters.
+/// Returns true if all that the client sent begins with the word SELECT, and the statement with it. Then no comment
+/// stands before the statement. Reads no further than these letters.
 #[inline(always)]
 pub fn begins_with_select(text: &Text) -> bool {
-    // SAFETY: `Text::of` was promised a source that ends with NUL, which is none of the letters, so that nothing behind it is read.
+    // SAFETY: `Text::of` was promised a source that ends with NUL, which is none of the letters, so that nothing behind
+    // it is read.
     let is = |at: usize, letter: u8| unsafe { *text.source.add(at) as u8 | 0x20 } == letter;
     text.location <= 0 && is(0, b's') && is(1, b'e') && is(2, b'l') && is(3, b'e') && is(4, b'c') && is(5, b't')
 }
@@ -37,8 +38,9 @@ fn up_to_end(text: &Text) -> (&[u8], usize) {
     let start = usize::try_from(text.location).unwrap_or(0);
     let end = usize::try_from(text.length).ok().filter(|length| *length > 0).map(|length| start + length);
     if let Some(end) = end.filter(|_| text.location >= 0 && is_message(text)) {
-        // SAFETY: the server's parser has found this end in this message (analyze.c and parser.c set it), as pg_stat_statements relies on. A message may have
-        // many statements: to look for its end for each would take time that grows with the square of their number.
+        // SAFETY: the server's parser has found this end in this message (analyze.c and parser.c set it), as
+        // pg_stat_statements relies on. A message may have many statements: to look for its end for each would take
+        // time that grows with the square of their number.
         return unsafe { (std::slice::from_raw_parts(text.source.cast(), end), start) };
     }
     // SAFETY: `Text::of` was promised a source that ends with NUL and stays.
@@ -47,7 +49,7 @@ fn up_to_end(text: &Text) -> (&[u8], usize) {
     (&whole[..end], start.min(end))
 }
 
-/// Is it part of the message under way?
+/// Returns true if it is part of the message under way.
 fn is_message(text: &Text) -> bool {
     // SAFETY: a plain global of the backend.
     std::ptr::eq(text.source, unsafe { pg_sys::debug_query_string })

@@ -1,5 +1,5 @@
-//! What users are told about trusting extensions: when they set the list, and when a function stands in the way of a query. No answer
-//! rests on it.
+//! What users are told about trusting extensions: when they set the list, and when a function stands in the way of a
+//! query. No answer rests on it.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -30,8 +30,8 @@ pub unsafe extern "C-unwind" fn check_list(
     source: pg_sys::GucSource::Type,
 ) -> bool {
     let body = || {
-        // SAFETY: null, or a text that ends with NUL, as the server promises; a plain global. Parallel workers take over
-        // what their leader has set.
+        // SAFETY: null, or a text that ends with NUL, as the server promises; a plain global. Parallel workers take
+        // over what their leader has set.
         let list = unsafe {
             if source < pg_sys::GucSource::PGC_S_INTERACTIVE || pg_sys::InitializingParallelWorker || (*list).is_null()
             {

@@ -1,10 +1,11 @@
 //! Extensions that a superuser trusts (`trusted_extensions`): their immutable functions in C, and the operators and
-//! aggregates made of these, count like built-in ones. What of the better known extensions is safe
-//! stands in a table, which the setting does not overrule; for others the superuser promises that their functions
-//! depend on their arguments alone. Reads catalogs; keeps nothing.
+//! aggregates made of these, count like built-in ones. What of the better known extensions is safe stands in a table,
+//! which the setting does not overrule; for others the superuser promises that their functions depend on their
+//! arguments alone. Reads catalogs; keeps nothing.
 //!
-//! Whoever owns an extension may add objects of his own to it. Only superusers can make functions in C, so that an operator is as good as its
-//! functions, and a function that has left the extension is as good as before: membership has no version, and needs none.
+//! Whoever owns an extension may add objects of his own to it. Only superusers can make functions in C, so that an
+//! operator is as good as its functions, and a function that has left the extension is as good as before: membership
+//! has no version, and needs none.
 
 use std::ffi::CStr;
 
@@ -19,13 +20,13 @@ use crate::settings;
 /// Languages whose functions are not kept as a text that the server reads.
 const COMPILED: [u32; 2] = [INTERNAL_LANGUAGE, C_LANGUAGE];
 
-/// Which functions of an extension are safe, among those in C that are declared IMMUTABLE and have arguments and results of plain types. Lists
-/// have spaces between the names.
+/// Which functions of an extension are safe, among those in C that are declared IMMUTABLE and have arguments and
+/// results of plain types. Lists have spaces between the names.
 enum Safe {
     /// These.
     Only(&'static str),
-    /// All but those of `names`, and those with arguments or results of `types`, as `scripts/functions/extension.py` has found in the code of the
-    /// versions whose numbers begin so.
+    /// All but those of `names`, and those with arguments or results of `types`, as `scripts/functions/extension.py`
+    /// has found in the code of the versions whose numbers begin so.
     AllBut { versions: &'static str, types: &'static str, names: &'static str },
     /// None.
     Nothing,
@@ -117,7 +118,7 @@ pub fn is_trusted_function(function: pg_sys::Oid) -> bool {
     settings::trusted_extensions().is_some() && of_pure(function).is_some_and(|extension| is_listed(extension.name))
 }
 
-/// Is this a function of a user, which does not count like a built-in one?
+/// Returns true if this is a function of a user that does not count like a built-in one.
 pub fn is_of_user(function: pg_sys::Oid) -> bool {
     function.to_u32() >= FIRST_UNPINNED_OID && !is_trusted_function(function)
 }
@@ -199,30 +200,31 @@ fn is_made_of_plain(result: pg_sys::Oid, arguments: &[DeclaredArgument]) -> bool
     }
 }
 
-/// Has a value of this type all that a function may read of it? Rows and values of types that a call chooses call functions of their parts.
+/// Returns true if a value of this type has all that a function may read of it. Rows and values of types that a call
+/// chooses call functions of their parts.
 fn is_plain(type_oid: pg_sys::Oid) -> bool {
     // SAFETY: reads a catalog about the type of an argument.
     let kind = unsafe { kept!(pg_sys::get_typtype(type_oid)) } as u8;
     kind == pg_sys::TYPTYPE_BASE
 }
 
-/// Is this a type of a trusted extension whose output function depends on its argument alone?
+/// Returns true if this is a type of a trusted extension whose output function depends on its argument alone.
 pub fn is_trusted_type(type_oid: pg_sys::Oid) -> bool {
     is_plain(type_oid)
         && trusted_extension_of(pg_sys::TypeRelationId, type_oid).is_some_and(|extension| !is_known_unsafe(&extension))
 }
 
-/// Does an operator that is not built in count like one that is, as far as its functions do?
+/// Returns true if an operator that is not built in counts like one that is, as far as its functions do.
 pub fn is_trusted_operator(operator: pg_sys::Oid) -> bool {
     trusted_extension_of(pg_sys::OperatorRelationId, operator).is_some()
 }
 
-/// Is this an operator family of a user, which does not count like a built-in one?
+/// Returns true if this is an operator family of a user that does not count like a built-in one.
 pub fn is_family_of_user(family: pg_sys::Oid) -> bool {
     family.to_u32() >= FIRST_UNPINNED_OID && trusted_extension_of(pg_sys::OperatorFamilyRelationId, family).is_none()
 }
 
-/// Is nothing of this extension safe?
+/// Returns true if nothing of this extension is safe.
 fn is_known_unsafe(extension: &Extension) -> bool {
     match known(extension.name) {
         Some(Safe::Nothing) => true,

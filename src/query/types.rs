@@ -1,4 +1,5 @@
-//! Types that a query meets: whose functions print, compare and convert their values, and what else answers with such values rest on.
+//! Types that a query meets: whose functions print, compare and convert their values, and what else answers with such
+//! values rest on.
 
 use pgrx::pg_sys;
 
@@ -32,7 +33,8 @@ pub struct TypeFacts {
     /// A container was met whose values are compared by functions of a user, which no tree shows: those of the default
     /// operator class of what it contains.
     compared_unseen: bool,
-    /// A row without a name was met whose columns are those of a sub-query, a function, VALUES or a join: of any of the types met.
+    /// A row without a name was met whose columns are those of a sub-query, a function, VALUES or a join: of any of the
+    /// types met.
     has_nameless_rows: bool,
     /// The types met, apart from what they contain.
     met: Vec<pg_sys::Oid>,
@@ -68,7 +70,8 @@ impl TypeFacts {
         self.classify(type_oid, 0);
     }
 
-    /// May values have been met that are parts of others and are compared or hashed by functions of a user, which no tree shows?
+    /// Returns true if values may have been met that are parts of others and that functions of a user compare or hash,
+    /// which no tree shows.
     pub fn are_compared_unseen(&self) -> bool {
         self.compared_unseen || (self.has_nameless_rows && self.met.iter().any(|met| is_compared_by_user(*met)))
     }
@@ -82,8 +85,8 @@ impl TypeFacts {
         let number = type_oid.to_u32();
         if number < FIRST_UNPINNED_OID {
             self.text_search |= TEXT_SEARCH.contains(&number);
-            // What is part of another value is compared and hashed by the default operator class of its type, which a superuser may
-            // have made, for one that has none of its own.
+            // What is part of another value is compared and hashed by the default operator class of its type, which a
+            // superuser may have made, for one that has none of its own.
             // SAFETY: reads a catalog about a type of the server's own.
             let element = unsafe { kept!(pg_sys::get_element_type(type_oid)) };
             if element != pg_sys::InvalidOid {
@@ -156,8 +159,8 @@ impl TypeFacts {
     }
 }
 
-/// Has anybody defined a cast of the enum to json? The server's functions that make JSON search for one at each execution, also those that
-/// make jsonb (json.c, jsonfuncs.c). Without one they call its output function.
+/// Returns true if somebody has defined a cast of the enum to json. The server's functions that make JSON search for
+/// one at each execution, also those that make jsonb (json.c, jsonfuncs.c). Without one they call its output function.
 fn has_cast_to_json(enum_type: pg_sys::Oid) -> bool {
     CatalogRow::find_pair(pg_sys::SysCacheIdentifier::CASTSOURCETARGET, enum_type, pg_sys::JSONOID).is_some()
 }
@@ -165,7 +168,7 @@ fn has_cast_to_json(enum_type: pg_sys::Oid) -> bool {
 /// regconfig and regdictionary, and their arrays.
 const TEXT_SEARCH: &[u32] = &[3734, 3735, 3769, 3770];
 
-/// Are values of this type, where they are part of others, compared or hashed by functions of a user?
+/// Returns true if functions of a user compare or hash values of this type where they are part of others.
 fn is_compared_by_user(type_oid: pg_sys::Oid) -> bool {
     const WANTED: u32 = pg_sys::TYPECACHE_EQ_OPR | pg_sys::TYPECACHE_CMP_PROC | pg_sys::TYPECACHE_HASH_PROC;
     // SAFETY: raises for a type that does not exist; entries of the type cache are never freed.
@@ -175,8 +178,8 @@ fn is_compared_by_user(type_oid: pg_sys::Oid) -> bool {
     }
 }
 
-/// The type of the bounds of a range or multirange, and whether they are compared or normalized by code of a user; `None` for another type.
-/// The operators of a class of the server's own are the server's.
+/// The type of the bounds of a range or multirange, and whether they are compared or normalized by code of a user;
+/// `None` for another type. The operators of a class of the server's own are the server's.
 fn bounds(type_oid: pg_sys::Oid) -> Option<(pg_sys::Oid, bool)> {
     /// Columns of pg_range (catalog/pg_range.h).
     const BOUND: i16 = 2;

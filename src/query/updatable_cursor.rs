@@ -1,14 +1,14 @@
-//! Can the current row of a cursor be named by another statement (UPDATE … WHERE CURRENT OF)? The server searches for the
-//! scan of a table in the cursor's plan, and a plan that serves an entry has none.
+//! Whether another statement can name the current row of a cursor (UPDATE … WHERE CURRENT OF). The server searches for
+//! the scan of a table in the cursor's plan, and a plan that serves an entry has none.
 
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::node_table::{HIDES_ROWS, in_plan};
 use crate::pg::tree::{Tree, child, children, match_node};
 
-/// Could the server find the scan of a table in this plan, for WHERE CURRENT OF (search_plan_tree in execCurrent.c)? The answer may be
-/// yes too often: it is for a node of an unknown kind. No statement changes the rows of a materialized view: the server refuses it
-/// when it starts, before it looks for the cursor's row.
+/// Returns true if the server could find the scan of a table in this plan, for WHERE CURRENT OF (search_plan_tree in
+/// execCurrent.c). The answer may be yes too often: it is for a node of an unknown kind. No statement changes the rows
+/// of a materialized view: the server refuses it when it starts, before it looks for the cursor's row.
 pub fn is_updatable_scan(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
     Search { plan }.finds_scan(child!(plan.planTree))
 }
@@ -35,7 +35,7 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// Can statements change rows of the relation at this place of the range table?
+    /// Returns true if statements can change rows of the relation at this place of the range table.
     fn may_be_changed(&self, place: u32) -> bool {
         let plan = self.plan;
         let entry = children!(plan.rtable as RangeTblEntry).nth((place as usize).wrapping_sub(1));

@@ -25,13 +25,13 @@ pub fn note_late(status: Status, query_id: i64) {
     }
 }
 
-/// May there be a line for some status?
+/// Returns true if there may be a line for some status.
 #[inline]
 pub fn is_wanted() -> bool {
     settings::log_decisions() != LogDecisions::Off
 }
 
-/// Is there a line for this status? Parallel workers run parts of a statement that its leader logs.
+/// Returns true if there is a line for this status. Parallel workers run parts of a statement that its leader logs.
 fn wanted(status: Status) -> bool {
     let by_setting = match settings::log_decisions() {
         LogDecisions::Off => false,

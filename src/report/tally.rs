@@ -1,5 +1,5 @@
-//! Counting what became of statements, in the counters that all backends share, and for each statement by its query id (0 = it has none). The
-//! store sees to it that this needs no lock, but for a moment now and then.
+//! Counting what became of statements, in the counters that all backends share, and for each statement by its query id
+//! (0 = it has none). The store sees to it that this needs no lock, but for a moment now and then.
 
 use arrow_cache_core::{Counter, Pin, Reason, Share, StatementCounter, StatementCounts, StatementKey, Stripe};
 
@@ -24,7 +24,8 @@ pub fn count_stale_hit(store: &SharedStore, pin: &Pin, query_id: i64) {
     count_of(store, query_id, || StatementCounts::one(StatementCounter::StaleHits).saving(saved));
 }
 
-/// Counts a lookup that found nothing, or only an outdated answer (`stale`). `refused` is why the new answer will not be stored.
+/// Counts a lookup that found nothing, or only an outdated answer (`stale`). `refused` is why the new answer will not
+/// be stored.
 pub fn count_miss(store: &SharedStore, stale: bool, refused: Option<Reason>, query_id: i64) {
     let (counter, of_statement) =
         if stale { (Counter::Stale, StatementCounter::Stale) } else { (Counter::Misses, StatementCounter::Misses) };
@@ -41,7 +42,8 @@ pub fn count_refusal(store: &SharedStore, reason: Reason, query_id: i64) {
     count_of(store, query_id, || StatementCounts::default().because(Some(reason)));
 }
 
-/// Counts a statement that was executed without a lookup, or in spite of one. Reasons are counted of queries of clients alone.
+/// Counts a statement that was executed without a lookup, or in spite of one. Reasons are counted of queries of clients
+/// alone.
 pub fn count_bypass(store: &SharedStore, reason: Reason, query_id: i64) {
     match reason.share() {
         Share::Bypass => {
@@ -54,7 +56,7 @@ pub fn count_bypass(store: &SharedStore, reason: Reason, query_id: i64) {
     }
 }
 
-/// Is a bypass for this reason counted among those of this backend alone, and not for its statement too?
+/// Returns true if a bypass for this reason counts among those of this backend alone, and not for its statement too.
 #[inline]
 pub fn is_counted_once(reason: Reason, query_id: i64) -> bool {
     query_id == 0 || reason.share() != Share::Bypass

@@ -1,5 +1,5 @@
-//! Where the rows of a run go: to the server's own receiver for clients, and in which formats, or elsewhere. Reads the server's state;
-//! what is kept is the same for the life of the backend.
+//! Where the rows of a run go: to the server's own receiver for clients, and in which formats, or elsewhere. Reads the
+//! server's state; what is kept is the same for the life of the backend.
 
 use std::sync::OnceLock;
 
@@ -21,13 +21,14 @@ pub struct ClientFormats<'q> {
 }
 
 impl ClientFormats<'_> {
-    /// The formats of rows with `columns` columns that go to this receiver. `None` if that is not the server's own receiver for clients,
-    /// or there is a format that we do not know.
+    /// The formats of rows with `columns` columns that go to this receiver. `None` if that is not the server's own
+    /// receiver for clients, or there is a format that we do not know.
     ///
     /// # Safety
     /// The receiver must be that of a query under way, whose rows have as many columns.
     pub unsafe fn of(receiver: *mut pg_sys::DestReceiver, columns: usize) -> Option<Self> {
-        // SAFETY: the caller vouches for the receiver. Its portal is that of the query, with a format for each column, or none.
+        // SAFETY: the caller vouches for the receiver. Its portal is that of the query, with a format for each column,
+        // or none.
         unsafe {
             let formats = (*portal_of(receiver)?).formats.cast_const();
             let formats = (!formats.is_null() && columns > 0).then(|| std::slice::from_raw_parts(formats, columns));
@@ -36,7 +37,7 @@ impl ClientFormats<'_> {
         }
     }
 
-    /// Is a column sent in binary?
+    /// Returns true if a column is sent in binary.
     pub fn is_binary(&self, column: usize) -> bool {
         self.formats.is_some_and(|formats| formats[column] == 1)
     }

@@ -1,9 +1,10 @@
-//! The rows of a run that is being stored, to the client. Messages are made of the values that were just encoded for the store, so no value is
-//! printed twice. A run that was let go because its rows are quick goes on in the same way. Each row is sent before the next one is computed, as
-//! the server does it: what else goes to the client, errors included, keeps its place among the rows.
+//! The rows of a run that is being stored, to the client. Messages are made of the values that were just encoded for
+//! the store, so no value is printed twice. A run that was let go because its rows are quick goes on in the same way.
+//! Each row is sent before the next one is computed, as the server does it: what else goes to the client, errors
+//! included, keeps its place among the rows.
 //!
-//! The server's own receiver gets the rows that are sent another way: all, if they do not go to the client's socket; those that are larger than
-//! our block, or have a value that the core does not write; those that are not encoded.
+//! The server's own receiver gets the rows that are sent another way: all, if they do not go to the client's socket;
+//! those that are larger than our block, or have a value that the core does not write; those that are not encoded.
 //!
 //! State of one query of this backend; nothing is locked.
 
@@ -62,8 +63,8 @@ impl ClientRows {
         self.sent = 0;
     }
 
-    /// Is the next row of these columns sent here? The query may have changed settings since the last one, by a function that somebody vouched
-    /// for; the server reads them for each row.
+    /// Returns true if the next row of these columns is sent here. The query may have changed settings since the last
+    /// one, by a function that somebody vouched for; the server reads them for each row.
     #[inline]
     pub fn are_sent(&mut self, columns: &[Column]) -> bool {
         match &self.way {
@@ -89,22 +90,25 @@ impl ClientRows {
         self.way = messages.map_or(Way::Receiver, |messages| Way::Direct(messages, settings));
     }
 
-    /// Were they found to be sent so, without the server's functions for any of their values? Then that is quicker than the receiver.
+    /// Returns true if they were found to be sent so, without the server's functions for any of their values. Then that
+    /// is quicker than the receiver.
     pub fn need_no_functions(&self) -> bool {
         matches!(&self.way, Way::Direct(messages, _) if !messages.has_functions)
     }
 
-    /// Sends a row, the values of which were encoded as `values`. False if the receiver has to take it. Raises what making its bytes raises.
+    /// Sends a row, the values of which were encoded as `values`. False if the receiver has to take it. Raises what
+    /// making its bytes raises.
     ///
     /// # Safety
-    /// `this` must be valid and stay in its place, `are_sent` have been asked of this row, and the current memory context outlive the run. No
-    /// frame between here and PostgreSQL may have pending destructors.
+    /// `this` must be valid and stay in its place, `are_sent` have been asked of this row, and the current memory
+    /// context outlive the run. No frame between here and PostgreSQL may have pending destructors.
     pub unsafe fn send<V: StoredValue, I: Iterator<Item = Option<V>>>(
         this: *mut Self,
         row: Row<'_>,
         values: impl FnOnce() -> I,
     ) -> bool {
-        // SAFETY: the caller keeps `this` in its place; the messages lie in a box of its own. Nothing here has a destructor outside of `edge`.
+        // SAFETY: the caller keeps `this` in its place; the messages lie in a box of its own. Nothing here has a
+        // destructor outside of `edge`.
         unsafe {
             let Way::Direct(messages, _) = &mut (*this).way else { return false };
             let messages: *mut RowMessages = &raw mut **messages;

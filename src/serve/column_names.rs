@@ -1,5 +1,5 @@
-//! The columns of a serving plan as EXPLAIN (VERBOSE) shows them: by their names. The expressions that made them belong to the real
-//! plan.
+//! The columns of a serving plan as EXPLAIN (VERBOSE) shows them: by their names. The expressions that made them belong
+//! to the real plan.
 
 use pgrx::pg_sys::{self, NodeTag};
 

@@ -1,15 +1,16 @@
-//! The rows of a hit directly to the client: from the stored columns into DataRow messages, without a slot, a receiver or a call of the
-//! server per value.
+//! The rows of a hit directly to the client: from the stored columns into DataRow messages, without a slot, a receiver
+//! or a call of the server per value.
 //!
-//! The scan does it when the first row of a run is asked of it: it sends all rows of the run, adds them to the executor's count, and
-//! answers that there are no more. Hooks of other libraries, the receiver's start and end, and the portal see what they always see. A row
-//! that is too large for the block, or has a value that the core does not write, is handed to the executor, after the rows before it were
-//! sent. The scan goes on behind that row.
+//! The scan does it when the first row of a run is asked of it: it sends all rows of the run, adds them to the
+//! executor's count, and answers that there are no more. Hooks of other libraries, the receiver's start and end, and
+//! the portal see what they always see. A row that is too large for the block, or has a value that the core does not
+//! write, is handed to the executor, after the rows before it were sent. The scan goes on behind that row.
 //!
-//! The number of rows wanted is what our hook was asked for. A library behind ours is taken to pass it on, as those that count and time do.
+//! The number of rows wanted is what our hook was asked for. A library behind ours is taken to pass it on, as those
+//! that count and time do.
 //!
-//! State lives in the hold and in this backend; nothing is locked. Everything that may raise runs outside of `edge`, in frames without
-//! destructors, so that its errors reach the client as they are.
+//! State lives in the hold and in this backend; nothing is locked. Everything that may raise runs outside of `edge`, in
+//! frames without destructors, so that its errors reach the client as they are.
 
 use arrow_cache_core::formats::wire::Outcome;
 use arrow_cache_core::{BlockPlace, OutOfMemory, Pin};
@@ -58,7 +59,7 @@ impl Run {
         Self { state, query: query.as_ptr(), left: if limit == 0 { u64::MAX } else { limit }, sent: 0 }
     }
 
-    /// Do all rows of the run go to the executor?
+    /// Returns true if all rows of the run go to the executor.
     pub fn is_stepwise(&self) -> bool {
         self.state == State::Stepwise
     }
@@ -87,20 +88,20 @@ enum Way {
     Executor,
 }
 
-/// Sends the rows of a run, if they may go directly to the client. True when none is left for the executor; else the next one is to be
-/// handed over. Raises what sending a row raises.
+/// Sends the rows of a run, if they may go directly to the client. True when none is left for the executor; else the
+/// next one is to be handed over. Raises what sending a row raises.
 ///
 /// # Safety
-/// `run` must be the run of the query under way whose scan has this state, unguarded; `pin`, `rows` and `direct` those of its hold. No frame
-/// between here and PostgreSQL may have pending destructors.
+/// `run` must be the run of the query under way whose scan has this state, unguarded; `pin`, `rows` and `direct` those
+/// of its hold. No frame between here and PostgreSQL may have pending destructors.
 pub unsafe fn deliver(
     run: *mut Run,
     pin: *const Pin,
     (rows, direct): (*mut Rows, *mut Option<Box<RowMessages>>),
     node: *const pg_sys::PlanState,
 ) -> bool {
-    // SAFETY: the caller vouches for the query; no frame from here on down has destructors outside of `edge`. Rows, and what sends them,
-    // stay in their places in the hold.
+    // SAFETY: the caller vouches for the query; no frame from here on down has destructors outside of `edge`. Rows, and
+    // what sends them, stay in their places in the hold.
     unsafe {
         if (*run).state == State::Undecided {
             let (receiver, is_measured) = ((*(*run).query).dest, !(*node).instrument.is_null());
@@ -165,7 +166,8 @@ unsafe fn deliver_encoded(
                 Step::Leave => {
                     (*run).left -= 1;
                     if (*run).left == 0 {
-                        // The executor makes the bytes of this row anew. Whether it asks again depends on what it has counted itself.
+                        // The executor makes the bytes of this row anew. Whether it asks again depends on what it has
+                        // counted itself.
                         edge(|| RowMessages::put_away(&mut *direct));
                     }
                     return false;
@@ -221,7 +223,8 @@ unsafe fn deliver_rendition(
     first: BlockPlace,
     estate: *mut pg_sys::EState,
 ) {
-    // SAFETY: the caller vouches for the query. The blocks stay in their places while the entry is pinned, which it is until the scan ends.
+    // SAFETY: the caller vouches for the query. The blocks stay in their places while the entry is pinned, which it is
+    // until the scan ends.
     unsafe {
         let count = edge(|| {
             (*rows).pass_all();

@@ -1,7 +1,8 @@
-//! The labels of enums that are columns of an answer, read for a rendition. The output function of an enum takes labels from the caches of this
-//! backend, which may not have heard of a change that the entry already has. That lasts for a moment only, but a rendition would keep it. So the
-//! catalog is asked, under a snapshot of its own: who renames a label outdates all entries with the enum before the new label can be seen
-//! (docs/architecture/exactness.md). State of one run of this backend.
+//! The labels of enums that are columns of an answer, read for a rendition. The output function of an enum takes labels
+//! from the caches of this backend, which may not have heard of a change that the entry already has. That lasts for a
+//! moment only, but a rendition would keep it. So the catalog is asked, under a snapshot of its own: who renames a
+//! label outdates all entries with the enum before the new label can be seen (docs/architecture/exactness.md). State of
+//! one run of this backend.
 
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
@@ -17,7 +18,7 @@ pub struct EnumLabels {
     enums: Vec<(pg_sys::Oid, CatalogLabels)>,
 }
 
-/// Is the column an enum, or a domain over one?
+/// Returns true if the column is an enum, or a domain over one.
 pub fn is_enum(column: &Column) -> bool {
     // SAFETY: a catalog look-up by OID, in a transaction; it gives nothing for types that are not there.
     column.kind == Kind::FlatFixed && unsafe { kept!(pg_sys::type_is_enum(column.base_type)) }
@@ -45,12 +46,12 @@ impl EnumLabels {
         Ok(labels)
     }
 
-    /// Are there none?
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.enums.is_empty()
     }
 
-    /// Are the labels of this column here?
+    /// Returns true if the labels of this column are here.
     pub fn has(&self, column: usize) -> bool {
         self.places.get(column).is_some_and(Option::is_some)
     }

@@ -8,7 +8,8 @@ use pgrx::pg_sys;
 use super::bound_portal_guard::Guard;
 use crate::arrow::column::Column;
 
-/// A stored answer, pinned. Whoever makes a hit has compared the columns with those that the entry describes: they are the same.
+/// A stored answer, pinned. Whoever makes a hit has compared the columns with those that the entry describes: they are
+/// the same.
 pub struct Hit {
     /// Holds the entry in place.
     pub pin: Pin,

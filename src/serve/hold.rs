@@ -1,6 +1,7 @@
-//! A pin that the server's own clean-up releases: on success, error and subtransaction abort alike a memory context is reset or deleted, and its
-//! callbacks run. Rust's Drop does not run on all of those paths. At the end of the process we reset the context of the last message, which may
-//! outlive the transaction (`shmem`). A hold belongs to one query of this backend.
+//! A pin that the server's own clean-up releases: on success, error and subtransaction abort alike a memory context is
+//! reset or deleted, and its callbacks run. Rust's Drop does not run on all of those paths. At the end of the process
+//! we reset the context of the last message, which may outlive the transaction (`shmem`). A hold belongs to one query
+//! of this backend.
 
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -94,8 +95,8 @@ impl Hold {
         self.rows.as_mut()
     }
 
-    /// The pin, where reading stands, and what sends the rows to the client if they go there directly. All stay in their places until the end of
-    /// the run, or until the entry is released.
+    /// The pin, where reading stands, and what sends the rows to the client if they go there directly. All stay in
+    /// their places until the end of the run, or until the entry is released.
     pub fn reading(&mut self) -> Option<(&Pin, &mut Rows, &mut Option<Box<RowMessages>>)> {
         Some((self.pin.as_ref()?, self.rows.as_mut()?, &mut self.direct))
     }
@@ -139,15 +140,16 @@ impl Hold {
     }
 }
 
-/// A memory context below the one of the query's descriptor. A child, because children are deleted as soon as the query fails, the
-/// context itself only when the failed transaction is rolled back. `None` when there is no memory.
+/// A memory context below the one of the query's descriptor. A child, because children are deleted as soon as the query
+/// fails, the context itself only when the failed transaction is rolled back. `None` when there is no memory.
 fn child_context(query: QueryDesc<'_>) -> Option<pg_sys::MemoryContext> {
     let parent = query.own_context();
     // SAFETY: a live parent and a literal name.
     unsafe { unless(is_about_memory, || context_below(parent, c"pg_arrow_cache scan")) }
 }
 
-/// The memory context goes away. This runs in the middle of error recovery: it touches atomics, frees Rust memory, and does nothing else.
+/// The memory context goes away. This runs in the middle of error recovery: it touches atomics, frees Rust memory, and
+/// does nothing else.
 unsafe extern "C-unwind" fn context_gone(hold: *mut c_void) {
     // SAFETY: registered with the address of the hold, which the context still contains.
     unsafe { (*hold.cast::<Hold>()).release() };

@@ -1,15 +1,18 @@
-//! Hits: answers from stored entries. The query's plan is replaced by one with a single Custom Scan over the entry, so that every
-//! destination, permission check and EXPLAIN works as for any other plan.
+//! Hits: answers from stored entries. The query's plan is replaced by one with a single Custom Scan over the entry, so
+//! that every destination, permission check and EXPLAIN works as for any other plan.
 //!
 //! The walk of a hit:
 //!
-//! 1. Before ExecutorStart `swap_plan` pins the entry by a hold in the query's memory (`hold`), and puts the serving plan in the place of
-//!    the query's own (`serving_plan`).
-//! 2. The server starts that plan as any other: it checks permissions, and our scan (`scan`) opens what the real plan would open.
-//! 3. When the first row is asked for, a guarded scan checks once more that the answer holds (`bound_portal_guard`), and if not, runs the real plan in
-//!    its own place (`rerun`).
-//! 4. Rows that go to a client are sent by the scan itself (`direct_rows`); other rows are handed to the executor one by one (`rows`).
-//! 5. The end of the scan releases the hold, unless a value lies in its entry; after an error, the end of the query's memory does.
+//! 1. Before ExecutorStart `swap_plan` pins the entry by a hold in the query's memory (`hold`), and puts the serving
+//!    plan in the place of the query's own (`serving_plan`).
+//! 2. The server starts that plan as any other: it checks permissions, and our scan (`scan`) opens what the real plan
+//!    would open.
+//! 3. When the first row is asked for, a guarded scan checks once more that the answer holds (`bound_portal_guard`),
+//!    and if not, runs the real plan in its own place (`rerun`).
+//! 4. Rows that go to a client are sent by the scan itself (`direct_rows`); other rows are handed to the executor one
+//!    by one (`rows`).
+//! 5. The end of the scan releases the hold, unless a value lies in its entry; after an error, the end of the query's
+//!    memory does.
 //!
 //! | file | question |
 //! |---|---|

@@ -1,5 +1,6 @@
-//! The values of a row whose bytes only the server can make: by the output or send function of their type, as its own receiver does it
-//! (access/common/printtup.c). The bytes live in a memory context that is emptied for each row. State of one run of this backend.
+//! The values of a row whose bytes only the server can make: by the output or send function of their type, as its own
+//! receiver does it (access/common/printtup.c). The bytes live in a memory context that is emptied for each row. State
+//! of one run of this backend.
 
 use std::ffi::{CStr, c_char};
 
@@ -38,7 +39,8 @@ enum Progress {
     Made,
 }
 
-/// The output functions of the columns that have no wire format of the core, and the labels of those that are written by them.
+/// The output functions of the columns that have no wire format of the core, and the labels of those that are written
+/// by them.
 pub struct OutputFunctions {
     functions: Vec<OutputFunction>,
     /// Where each column of the result is among the functions.
@@ -167,7 +169,7 @@ impl OutputFunctions {
         self.progress = Progress::Unread;
     }
 
-    /// Have all functions been called for the row?
+    /// Returns true if all functions have been called for the row.
     pub fn were_called(&self) -> bool {
         self.progress == Progress::Made
     }
@@ -184,11 +186,11 @@ impl OutputFunctions {
     /// Has the functions make bytes of the values that were read, and accepts interrupts. Raises what they raise.
     ///
     /// # Safety
-    /// `read` or `take` must have been called, `this` be valid and stay in its place, and the current memory context outlive it. No frame between
-    /// here and PostgreSQL may have pending destructors.
+    /// `read` or `take` must have been called, `this` be valid and stay in its place, and the current memory context
+    /// outlive it. No frame between here and PostgreSQL may have pending destructors.
     pub unsafe fn call(this: *mut Self) {
-        // SAFETY: the caller keeps `this` in its place. Values live until the next row is read; bytes in a context of their own. On an
-        // error the server switches to a context of its own.
+        // SAFETY: the caller keeps `this` in its place. Values live until the next row is read; bytes in a context of
+        // their own. On an error the server switches to a context of its own.
         unsafe {
             if pg_sys::InterruptPending != 0 {
                 direct!(pg_sys::ProcessInterrupts());
@@ -212,8 +214,8 @@ impl OutputFunctions {
         }
     }
 
-    /// Finds the functions. Raises as the server does when there is none, and at the same moment, when there is a row to send: a
-    /// result without rows needs none.
+    /// Finds the functions. Raises as the server does when there is none, and at the same moment, when there is a row
+    /// to send: a result without rows needs none.
     ///
     /// # Safety
     /// As `call`.
@@ -257,8 +259,8 @@ impl OutputFunction {
     /// # Safety
     /// As `OutputFunctions::call`; the value must be one of the column's type.
     unsafe fn call(this: *mut Self, value: pg_sys::Datum) {
-        // SAFETY: the function is that of the value's type, and the caller keeps it in its place. What a send function gives is a plain
-        // varlena, what an output function gives and what is converted end with a NUL.
+        // SAFETY: the function is that of the value's type, and the caller keeps it in its place. What a send function
+        // gives is a plain varlena, what an output function gives and what is converted end with a NUL.
         unsafe {
             let function = &raw mut (*this).function;
             if (*this).binary {

@@ -1,5 +1,5 @@
-//! How each column of a hit becomes bytes on the wire: in a wire format of the core, if there is one for the type under the reader's
-//! settings, else by the type's own output or send function. Reads settings of the backend; keeps nothing.
+//! How each column of a hit becomes bytes on the wire: in a wire format of the core, if there is one for the type under
+//! the reader's settings, else by the type's own output or send function. Reads settings of the backend; keeps nothing.
 
 use arrow_cache_core::formats::wire::WireFormat;
 use pgrx::pg_sys;
@@ -45,7 +45,7 @@ impl OutputSettings {
         }
     }
 
-    /// Is text sent as it is stored?
+    /// Returns true if text is sent as it is stored.
     pub fn keeps_text(&self) -> bool {
         !self.converts
     }

@@ -1,6 +1,7 @@
-//! Renditions of entries: the messages of all rows as a client with certain formats and settings gets them, made once and then sent as they
-//! lie in shared memory (core, `cache/renditions.rs`). A rendition belongs to its entry, so it holds for as long as that does: what else decides on
-//! its bytes is in its key, below for rows, in `export/ipc_stream.rs` for batches. State of one run of this backend.
+//! Renditions of entries: the messages of all rows as a client with certain formats and settings gets them, made once
+//! and then sent as they lie in shared memory (core, `cache/renditions.rs`). A rendition belongs to its entry, so it
+//! holds for as long as that does: what else decides on its bytes is in its key, below for rows, in
+//! `export/ipc_stream.rs` for batches. State of one run of this backend.
 
 use arrow_cache_core::formats::wire::WireFormat;
 use arrow_cache_core::{BlockPlace, Hash128, Pin};
@@ -22,15 +23,16 @@ const MOST_COLUMNS: usize = 256;
 /// Longest name of a time zone (pgtime.h, TZ_STRLEN_MAX).
 const LONGEST_ZONE: usize = 255;
 
-/// May a rendition serve a run that wants so many rows from the first on, or be made of it?
+/// Returns true if a rendition may serve a run that wants so many rows from the first on, or be made of it.
 pub fn are_wanted(pin: &Pin, wanted: u64) -> bool {
     let Some(store) = shmem::store() else { return false };
     let view = store.view(pin);
     wanted >= view.rows() && view.rows().saturating_mul(u64::from(view.columns())) >= FEWEST_VALUES
 }
 
-/// The key of the rendition for a client with these formats, under the present settings: all that decides on the bytes of an entry's values
-/// beside the entry. It is hashed from the number of the client's encoding on; the keys of exports begin with another number. `None` if the result has too many columns.
+/// The key of the rendition for a client with these formats, under the present settings: all that decides on the bytes
+/// of an entry's values beside the entry. It is hashed from the number of the client's encoding on; the keys of exports
+/// begin with another number. `None` if the result has too many columns.
 pub fn key(settings: &OutputSettings, columns: usize, formats: &ClientFormats<'_>) -> Option<Hash128> {
     const WORDS: usize = size_of::<[i32; 6]>();
     let mut bytes = [0u8; WORDS + MOST_COLUMNS + LONGEST_ZONE];
@@ -48,7 +50,7 @@ pub fn key(settings: &OutputSettings, columns: usize, formats: &ClientFormats<'_
     Some(Hash128::of(&bytes[..end]))
 }
 
-/// Are the messages of these columns determined by the entry and the key above, in text and in binary?
+/// Returns true if the entry and the key above determine the messages of these columns, in text and in binary.
 pub fn are_determined(settings: &OutputSettings, columns: &[Column]) -> bool {
     let is_ours =
         |column| [false, true].iter().all(|binary| settings.wire_format(column, *binary) != WireFormat::ByServer);
@@ -75,7 +77,8 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Begins one, if the entry earns it, and not in a transaction that may have written. Whatever decides on the messages beside the entry must be in the key.
+    /// Begins one, if the entry earns it, and not in a transaction that may have written. Whatever decides on the
+    /// messages beside the entry must be in the key.
     pub fn begin(pin: &Pin, key: Hash128) -> Option<Self> {
         let store = shmem::store()?;
         let view = store.view(pin);
@@ -97,8 +100,8 @@ impl Draft {
         is_added
     }
 
-    /// Lets others use it, if so many rows are all of the entry. Not in a transaction that may have written: what it has seen of definitions may be
-    /// undone.
+    /// Lets others use it, if so many rows are all of the entry. Not in a transaction that may have written: what it
+    /// has seen of definitions may be undone.
     pub fn publish(mut self, rows: u64) {
         if rows == self.rows
             && !may_have_written()
@@ -109,7 +112,7 @@ impl Draft {
     }
 }
 
-/// Has the transaction an id, without which it cannot have changed a definition?
+/// Returns true if the transaction has an id, without which it cannot have changed a definition.
 fn may_have_written() -> bool {
     backend::top_transaction_id() != 0
 }

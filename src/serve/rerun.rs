@@ -1,5 +1,5 @@
-//! The way back from a hit: when a guarded scan finds that its answer does not hold any more, or may not while the portal is suspended, it
-//! runs the real plan in its own place.
+//! The way back from a hit: when a guarded scan finds that its answer does not hold any more, or may not while the
+//! portal is suspended, it runs the real plan in its own place.
 //!
 //! Much of what the server does is done when a plan is started: rights to functions are checked, partitions are left
 //! out, functions and types are found. The real plan is started when it is needed. State of one scan of this backend.
@@ -45,10 +45,11 @@ pub fn needed(hold: &mut Hold) -> Option<(*mut pg_sys::PlannedStmt, pg_sys::Oid)
 /// The same as when the scan was started are the snapshot, which the portal has registered; the parameters; and the
 /// tables and indexes of a cursor, which the scan holds open. What may have changed:
 ///
-/// * Rights. Those to tables were checked when the scan was started, since its plan has the range table of the real one; they are not
-///   checked again. Those to functions are checked for the same role as they would have been then: a right that it has lost in between
-///   raises the error that a new statement would get. Starting the plan as a role that has all rights would spare that error, and is not
-///   done: nothing that belongs to the cache runs with rights that its user lacks.
+/// * Rights. Those to tables were checked when the scan was started, since its plan has the range table of the real
+///   one; they are not checked again. Those to functions are checked for the same role as they would have been then: a
+///   right that it has lost in between raises the error that a new statement would get. Starting the plan as a role
+///   that has all rights would spare that error, and is not done: nothing that belongs to the cache runs with rights
+///   that its user lacks.
 /// * Settings and definitions. They are those of the moment at which the first row is computed.
 ///
 /// # Safety
@@ -96,7 +97,8 @@ pub unsafe fn start(
     }
 }
 
-/// The next row in this direction of a plan that `start` has started, without its junk columns; null at the end. Raises as `start` does.
+/// The next row in this direction of a plan that `start` has started, without its junk columns; null at the end. Raises
+/// as `start` does.
 ///
 /// # Safety
 /// `query_desc` must come from `start`; as there, no destructors may be pending.

@@ -1,6 +1,6 @@
-//! What makes DataRow messages for the client, of rows that are stored or about to be: the encoder, the block that the messages are made in,
-//! and the server's functions for values without a format of ours. State of this backend, which its runs use one after the other; nothing is
-//! locked.
+//! What makes DataRow messages for the client, of rows that are stored or about to be: the encoder, the block that the
+//! messages are made in, and the server's functions for values without a format of ours. State of this backend, which
+//! its runs use one after the other; nothing is locked.
 
 use std::cell::RefCell;
 
@@ -94,7 +94,7 @@ impl RowMessages {
         }))
     }
 
-    /// Is this the session's time zone?
+    /// Returns true if this is the session's time zone.
     #[inline]
     pub(super) fn fit_zone(&self) -> bool {
         self.zone == session_zone::identity()

@@ -1,5 +1,5 @@
-//! The rows of a stored entry, one at a time, in either direction. The position belongs to one query of this backend; the entry is shared
-//! and immutable while it is pinned.
+//! The rows of a stored entry, one at a time, in either direction. The position belongs to one query of this backend;
+//! the entry is shared and immutable while it is pinned.
 
 use std::rc::Rc;
 
@@ -49,7 +49,7 @@ impl Rows {
         self.passed_all = false;
     }
 
-    /// Has no row been read, or passed?
+    /// Returns true if no row has been read, or passed.
     pub fn is_at_start(&self) -> bool {
         self.reader.is_none() && !self.passed_all
     }

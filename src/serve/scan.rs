@@ -19,8 +19,8 @@ use crate::pg::lists::{nodes, oids};
 use crate::pg::memory_context::room_for;
 use crate::pg::query_desc::QueryDesc;
 
-/// The plan node: PostgreSQL's part first, ours behind it. Never copied: it exists only in plans that `serving_plan` has made for one
-/// execution.
+/// The plan node: PostgreSQL's part first, ours behind it. Never copied: it exists only in plans that `serving_plan`
+/// has made for one execution.
 #[repr(C)]
 pub struct CachedScan {
     custom: pg_sys::CustomScan,
@@ -73,8 +73,8 @@ impl CachedScan {
 
 /// What `palloc0` raises jumps over this frame.
 unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
-    // SAFETY: only nodes made by `CachedScan::make` have our methods, so `scan` is the head of one. A run of zeroes is one that goes step
-    // by step.
+    // SAFETY: only nodes made by `CachedScan::make` have our methods, so `scan` is the head of one. A run of zeroes is
+    // one that goes step by step.
     unsafe {
         let state: *mut CachedScanState = KIND.new_state();
         (*state).hold = (*scan.cast::<CachedScan>()).hold;
@@ -101,8 +101,8 @@ fn order_of(flags: c_int) -> c_int {
     flags & (pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD) as c_int
 }
 
-/// The next row: of the entry, or of the real plan if a guarded hit turns out not to hold. That plan's errors jump over this frame, as do
-/// those of sending rows.
+/// The next row: of the entry, or of the real plan if a guarded hit turns out not to hold. That plan's errors jump over
+/// this frame, as do those of sending rows.
 unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: the node was made by `create_state`; its slot is a virtual one with one value per column of the entry.
     unsafe {
@@ -150,13 +150,14 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
 }
 
 impl CachedScanState {
-    /// Puts the entry's next row into the scan's slot, or nothing at its end. By-reference values live until the next row, as a slot's
-    /// must.
+    /// Puts the entry's next row into the scan's slot, or nothing at its end. By-reference values live until the next
+    /// row, as a slot's must.
     ///
     /// # Safety
     /// The slot must be the scan's own.
     unsafe fn fill(&mut self, slot: *mut pg_sys::TupleTableSlot) {
-        // SAFETY: the hold lives as long as the query's descriptor; the slot is a virtual one with one value per column of the entry.
+        // SAFETY: the hold lives as long as the query's descriptor; the slot is a virtual one with one value per column
+        // of the entry.
         unsafe {
             pg_sys::ExecClearTuple(slot);
             let hold = &mut *self.hold;
@@ -208,7 +209,8 @@ impl ServedQuery<'_> {
         unsafe { (*self.scan.as_ptr()).delivery = Some((deliver, argument)) };
     }
 
-    /// The messages that an earlier export has left under this key. They stay where they are as long as the entry is held.
+    /// The messages that an earlier export has left under this key. They stay where they are as long as the entry is
+    /// held.
     pub fn exported(self, key: Hash128) -> Option<Vec<&'static [u8]>> {
         // SAFETY: as in `note_run`.
         let pin = unsafe { (*self.hold()).pin()? };
@@ -216,7 +218,8 @@ impl ServedQuery<'_> {
         let mut next = Some(rendition::find(pin, key)?);
         while let Some(place) = next {
             let (start, length, after) = rendition::block(pin, place);
-            // SAFETY: a block of a ready rendition is constant, and stays while the entry is pinned; shared memory outlives the process.
+            // SAFETY: a block of a ready rendition is constant, and stays while the entry is pinned; shared memory
+            // outlives the process.
             messages.add(unsafe { std::slice::from_raw_parts(start, length) }).ok()?;
             next = after;
         }
@@ -242,7 +245,8 @@ impl ServedQuery<'_> {
 }
 
 unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
-    // SAFETY: the node was made by `create_state`; the hold lives in the context of the query's descriptor, which is still there.
+    // SAFETY: the node was made by `create_state`; the hold lives in the context of the query's descriptor, which is
+    // still there.
     unsafe {
         let scan = node.cast::<CachedScanState>();
         edge(|| (*(*scan).hold).release());

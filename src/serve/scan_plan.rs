@@ -67,7 +67,8 @@ impl ColumnNodes {
     }
 }
 
-/// A scan with the columns of a real plan, in the current memory context. `columns` are the plan's, without the junk ones.
+/// A scan with the columns of a real plan, in the current memory context. `columns` are the plan's, without the junk
+/// ones.
 pub fn scan_like(real: Tree<'_, pg_sys::PlannedStmt>, columns: &[Column]) -> pg_sys::CustomScan {
     let mut scan = pg_sys::CustomScan::default();
     scan.scan.plan.type_ = NodeTag::T_CustomScan;
@@ -97,8 +98,9 @@ pub fn take_estimates(own: &mut pg_sys::Plan, real: Tree<'_, pg_sys::PlannedStmt
     own.plan_width = tree.plan_width;
 }
 
-/// A copy of a real plan with another tree, in the current memory context. It shares the parts that the executor only reads (range table,
-/// permissions) and lacks those of the old tree. The real plan must outlive the use of the copy. `None` when there is no memory.
+/// A copy of a real plan with another tree, in the current memory context. It shares the parts that the executor only
+/// reads (range table, permissions) and lacks those of the old tree. The real plan must outlive the use of the copy.
+/// `None` when there is no memory.
 pub fn plan_with(real: Tree<'_, pg_sys::PlannedStmt>, tree: *mut pg_sys::Plan) -> Option<*mut pg_sys::PlannedStmt> {
     // SAFETY: a live context; a node of its size, with its tag.
     unsafe {

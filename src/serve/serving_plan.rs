@@ -1,5 +1,6 @@
-//! The plan that serves an entry: a copy of the real plan with one Custom Scan as its tree. The range table stays, so that the executor
-//! checks the same permissions as for the real plan. Made for one execution, in the query's own memory.
+//! The plan that serves an entry: a copy of the real plan with one Custom Scan as its tree. The range table stays, so
+//! that the executor checks the same permissions as for the real plan. Made for one execution, in the query's own
+//! memory.
 
 use std::rc::Rc;
 
@@ -16,14 +17,15 @@ use crate::pg::tree::Tree;
 use crate::pg::tree_making::list_of_oids;
 use crate::{session, shmem};
 
-/// Puts the serving plan of a hit in the place of the query's own, before the executor sees it. Returns the pin, which the query then
-/// holds; `None`, and the query is left as it is, if there is no memory for that.
+/// Puts the serving plan of a hit in the place of the query's own, before the executor sees it. Returns the pin, which
+/// the query then holds; `None`, and the query is left as it is, if there is no memory for that.
 pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
     let Hit { pin, columns, guard, open, .. } = hit;
     debug_assert!(query.estate().is_none(), "the query was started");
     let store = shmem::store()?;
     let shape = Rc::clone(&columns);
-    // SAFETY: a hit has the columns of its entry. The hold was made just now, and lives as long as the query's descriptor.
+    // SAFETY: a hit has the columns of its entry. The hold was made just now, and lives as long as the query's
+    // descriptor.
     let hold: &'q mut Hold = unsafe { &mut *Hold::new(query, pin, columns)? };
     if let Some(guard) = guard {
         hold.set_guard(guard);
@@ -54,8 +56,8 @@ pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
     hold.pin()
 }
 
-/// Has EXPLAIN show the columns of a scan by their names. Returns a range table with an entry that has the names. In the current memory
-/// context; lists that others share stay as they are.
+/// Has EXPLAIN show the columns of a scan by their names. Returns a range table with an entry that has the names. In
+/// the current memory context; lists that others share stay as they are.
 fn name_columns(scan: &mut pg_sys::CustomScan, real: Tree<'_, pg_sys::PlannedStmt>) -> *mut pg_sys::List {
     // SAFETY: the scan was made for this plan, with its lists; the range table is one of the real plan.
     unsafe {

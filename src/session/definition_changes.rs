@@ -1,5 +1,5 @@
-//! How often this session has changed a definition. Rooms that serve or store an answer compare the number with an earlier one. State of
-//! this backend; no lock.
+//! How often this session has changed a definition. Rooms that serve or store an answer compare the number with an
+//! earlier one. State of this backend; no lock.
 
 use std::cell::Cell;
 

@@ -1,5 +1,5 @@
-//! State of this backend that several rooms ask for: where the present statement stands and what became of the last one. Never shared,
-//! so no lock.
+//! State of this backend that several rooms ask for: where the present statement stands and what became of the last
+//! one. Never shared, so no lock.
 
 mod definition_changes;
 mod nesting;

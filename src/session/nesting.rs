@@ -1,9 +1,11 @@
-//! How deep the present statement is nested in others: whether it is the one that the client sent. State of this backend; no lock.
+//! How deep the present statement is nested in others: whether it is the one that the client sent. State of this
+//! backend; no lock.
 //!
-//! Levels are counted around ExecutorRun, ExecutorFinish and utility statements. The hooks leave the level of a utility statement after an
-//! error too, and that of a run inside a subtransaction (`error_passing::with_cleanup`). An error that leaves any other run fails the whole
-//! transaction, and `transaction_failed` leaves its level. Functions also run outside of these: for the arguments of an EXECUTE, while a plan
-//! is made, at the commit. The server's error context shows that.
+//! Levels are counted around ExecutorRun, ExecutorFinish and utility statements. The hooks leave the level of a utility
+//! statement after an error too, and that of a run inside a subtransaction (`error_passing::with_cleanup`). An error
+//! that leaves any other run fails the whole transaction, and `transaction_failed` leaves its level. Functions also run
+//! outside of these: for the arguments of an EXECUTE, while a plan is made, at the commit. The server's error context
+//! shows that.
 
 use std::cell::Cell;
 
@@ -41,8 +43,8 @@ pub struct Outside {
     utility_depth: u32,
 }
 
-/// Enters a level of nested statements, in which a utility statement runs. Returns what to give to `leave_utility` at its end, after an
-/// error too.
+/// Enters a level of nested statements, in which a utility statement runs. Returns what to give to `leave_utility` at
+/// its end, after an error too.
 pub fn enter_utility() -> Outside {
     let depth = enter_level();
     Outside { depth, utility_depth: UTILITY_DEPTH.replace(depth + 1) }
@@ -54,13 +56,14 @@ pub fn leave_utility(outside: Outside) {
     UTILITY_DEPTH.set(outside.utility_depth);
 }
 
-/// The transaction has failed or was rolled back: no plan runs any more, since only a utility statement (CALL, DO) may end a transaction
-/// inside it.
+/// The transaction has failed or was rolled back: no plan runs any more, since only a utility statement (CALL, DO) may
+/// end a transaction inside it.
 pub fn transaction_failed() {
     DEPTH.set(UTILITY_DEPTH.get());
 }
 
-/// Notes that the present error context is that of a utility statement of the client. Returns what to give to `set_context` at its end.
+/// Notes that the present error context is that of a utility statement of the client. Returns what to give to
+/// `set_context` at its end.
 pub fn enter_context() -> Option<usize> {
     CONTEXT.replace(Some(error_context() as usize))
 }
@@ -75,7 +78,7 @@ pub fn depth() -> u32 {
     DEPTH.get()
 }
 
-/// Is the statement that starts now the one the client sent?
+/// Returns true if the statement that starts now is the one that the client sent.
 #[inline]
 pub fn at_top_level() -> bool {
     DEPTH.get() == 0 && !in_function()
@@ -87,9 +90,9 @@ fn error_context() -> *mut pg_sys::ErrorContextCallback {
     unsafe { pg_sys::error_context_stack }
 }
 
-/// Does a function run outside of the execution of a statement? SPI, the procedural languages and SQL functions add a note to the error
-/// context for as long as they run a query. The server itself adds at most one note (about the parameters of a message), and none
-/// between a statement that wraps a query and that query.
+/// Returns true if a function runs outside of the execution of a statement. SPI, the procedural languages and SQL
+/// functions add a note to the error context for as long as they run a query. The server itself adds at most one note
+/// (about the parameters of a message), and none between a statement that wraps a query and that query.
 fn in_function() -> bool {
     let innermost = error_context();
     match CONTEXT.get() {

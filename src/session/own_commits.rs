@@ -1,4 +1,5 @@
-//! When this session last committed something. Whoever accepts outdated answers gets none from before that. State of this backend; no lock.
+//! When this session last committed something. Whoever accepts outdated answers gets none from before that. State of
+//! this backend; no lock.
 
 use std::cell::Cell;
 

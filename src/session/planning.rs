@@ -1,5 +1,6 @@
-//! What the hooks of planner and executor have to know of the session: whether the plan that is made now can be answered from the cache, and whether it
-//! must be a real plan. State of this backend, set by the hooks and by export functions; no lock.
+//! What the hooks of planner and executor have to know of the session: whether the plan that is made now can be
+//! answered from the cache, and whether it must be a real plan. State of this backend, set by the hooks and by export
+//! functions; no lock.
 
 use std::cell::Cell;
 
@@ -54,7 +55,7 @@ impl Drop for StartingExport {
     }
 }
 
-/// Is the query that starts now counted by the export function that starts it? Asked once.
+/// Returns true if the export function that starts the query counts it. Asked once.
 pub fn take_starting_export() -> bool {
     STARTING_EXPORT.replace(false)
 }
@@ -84,7 +85,7 @@ pub fn set_must_plan(must: bool) {
     MUST_PLAN.set(must);
 }
 
-/// Must the query that is planned now really be planned?
+/// Returns true if the query that is planned now must really be planned.
 pub fn must_plan() -> bool {
     MUST_PLAN.get()
 }

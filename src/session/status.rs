@@ -1,4 +1,5 @@
-//! What became of the client's statements, for `last_status()` and the log. State of this backend, set by the rooms that decide; no lock.
+//! What became of the client's statements, for `last_status()` and the log. State of this backend, set by the rooms
+//! that decide; no lock.
 
 use std::cell::Cell;
 
@@ -12,9 +13,11 @@ use crate::pg::backend_local::Local;
 pub enum Status {
     /// Answered from the cache.
     Hit,
-    /// Answered from the cache, with an outdated result, as it had asked for. The result was right so many microseconds ago.
+    /// Answered from the cache, with an outdated result, as it had asked for. The result was right so many microseconds
+    /// ago.
     StaleHit(i64),
-    /// Executed; a result for it was looked up and not found. The reason, if any, tells why the new result was not stored.
+    /// Executed; a result for it was looked up and not found. The reason, if any, tells why the new result was not
+    /// stored.
     Miss(Option<Reason>),
     /// Executed, because the stored result was out of date.
     Stale(Option<Reason>),
@@ -63,7 +66,8 @@ pub fn begin_statement(reason: Reason) {
     STATEMENT.set(STATEMENT.get() + 1);
 }
 
-/// A new top-level statement has begun that is bypassed. It is not the one whose fingerprint was noted when it was planned.
+/// A new top-level statement has begun that is bypassed. It is not the one whose fingerprint was noted when it was
+/// planned.
 #[inline]
 pub fn begin_bypass(reason: Reason) {
     begin_statement(reason);
@@ -87,7 +91,8 @@ pub fn set_status(status: Status) {
     CURRENT.set(Some(status));
 }
 
-/// Sets what became of statement `number`, unless another one has begun since (a cursor's rows may be fetched much later).
+/// Sets what became of statement `number`, unless another one has begun since (a cursor's rows may be fetched much
+/// later).
 pub fn set_status_of(number: u64, status: Status) {
     if STATEMENT.get() == number {
         CURRENT.set(Some(status));

@@ -1,4 +1,5 @@
-//! The utility statement of the client that wraps the query under way: EXPLAIN, DECLARE CURSOR, EXECUTE, COPY to Arrow. State of this backend; no lock.
+//! The utility statement of the client that wraps the query under way: EXPLAIN, DECLARE CURSOR, EXECUTE, COPY to Arrow.
+//! State of this backend; no lock.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
@@ -35,8 +36,8 @@ pub struct Wrapping {
     executing_prepared: bool,
 }
 
-/// Enters a utility statement of the client that wraps a query of the client. Returns what to give to `leave_wrapping` at its end, after
-/// an error too.
+/// Enters a utility statement of the client that wraps a query of the client. Returns what to give to `leave_wrapping`
+/// at its end, after an error too.
 pub fn enter_wrapping(text: Option<WrappedText>, explaining: bool) -> Wrapping {
     Wrapping {
         context: enter_context(),
@@ -56,7 +57,7 @@ pub fn enter_execute() -> Wrapping {
     }
 }
 
-/// Is an EXECUTE under way?
+/// Returns true if an EXECUTE is under way.
 pub fn executing_prepared() -> bool {
     EXECUTING_PREPARED.get()
 }
@@ -72,13 +73,13 @@ pub fn leave_wrapping(outer: Wrapping) {
 /// Location and length of the wrapping utility statement, if `source` is its text.
 pub fn wrapped_text(source: *const c_char) -> Option<(i32, i32)> {
     let wrapped = WRAPPED.get()?;
-    // SAFETY: both are query strings that live as long as their statements. DECLARE CURSOR runs on a copy, so the texts are compared, not
-    // the pointers.
+    // SAFETY: both are query strings that live as long as their statements. DECLARE CURSOR runs on a copy, so the texts
+    // are compared, not the pointers.
     let same = wrapped.source == source || unsafe { CStr::from_ptr(wrapped.source) == CStr::from_ptr(source) };
     same.then_some((wrapped.location, wrapped.length))
 }
 
-/// Is a DECLARE CURSOR under way?
+/// Returns true if a DECLARE CURSOR is under way.
 pub fn declaring_cursor() -> bool {
     WRAPPED.get().is_some() && !EXPLAINING.get()
 }
@@ -89,19 +90,19 @@ pub fn holds_cursor_at_once() -> bool {
     WRAPPED.get().is_some_and(|wrapped| wrapped.holds_at_once)
 }
 
-/// Does a utility statement wrap the query, whose text holds that of the query?
+/// Returns true if a utility statement wraps the query, and its text holds that of the query.
 #[inline]
 pub fn is_wrapped() -> bool {
     WRAPPED.get().is_some()
 }
 
-/// Is an EXPLAIN under way?
+/// Returns true if an EXPLAIN is under way.
 #[inline]
 pub fn is_explaining() -> bool {
     EXPLAINING.get()
 }
 
-/// Is the statement that starts now the subject of a top-level EXPLAIN?
+/// Returns true if the statement that starts now is the subject of a top-level EXPLAIN.
 pub fn explaining() -> bool {
     EXPLAINING.get() && at_top_level()
 }

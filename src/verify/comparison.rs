@@ -25,8 +25,8 @@ pub struct Sample {
     query_id: i64,
 }
 
-/// Keeps the stored answer of a query that is about to be started, for the comparison. `None` when there is no memory for that: then the
-/// query runs unverified.
+/// Keeps the stored answer of a query that is about to be started, for the comparison. `None` when there is no memory
+/// for that: then the query runs unverified.
 pub fn sample(query: QueryDesc<'_>, hit: Hit, conditions: Conditions) -> Option<Box<Sample>> {
     let columns = hit.columns.clone();
     // SAFETY: a hit has the columns of its entry.
@@ -55,7 +55,8 @@ impl Sample {
 }
 
 impl Comparison {
-    /// Begins to compare rows with these columns; `None` if they are not those of the answer: another library may have changed the plan.
+    /// Begins to compare rows with these columns; `None` if they are not those of the answer: another library may have
+    /// changed the plan.
     pub fn begin(sample: Box<Sample>, columns: &[Column]) -> Option<Self> {
         if *sample.columns != *columns {
             return None;
@@ -64,7 +65,7 @@ impl Comparison {
         Some(Self { sample, executed })
     }
 
-    /// May the rows that come now be compared?
+    /// Returns true if the rows that come now may be compared.
     pub fn may_go_on(&self) -> bool {
         self.sample.conditions.are_met()
     }
@@ -73,8 +74,8 @@ impl Comparison {
     pub fn finish(self) {
         let Self { sample, executed } = self;
         let executed = executed.finish();
-        // SAFETY: the hold lies in the memory of the query, which the caller says is there; nobody else uses the hold of a query that
-        // is executed.
+        // SAFETY: the hold lies in the memory of the query, which the caller says is there; nobody else uses the hold
+        // of a query that is executed.
         let hold = unsafe { &mut *sample.hold };
         let Some(store) = shmem::store() else { return };
         let Some(stored) = sample.digest_of_stored(&store, hold) else { return hold.release() };
@@ -116,8 +117,9 @@ impl Sample {
     }
 }
 
-/// Are the definitions that no relation stands for still those of the entry? The execution shows them as they are when its rows are
-/// computed. Changed rows are no reason to compare nothing: both sides go by the same snapshot.
+/// Returns true if the definitions that no relation stands for are still those of the entry. The execution shows them
+/// as they are when its rows are computed. Changed rows are no reason to compare nothing: both sides go by the same
+/// snapshot.
 fn definitions_stand(store: &SharedStore, pin: &Pin) -> bool {
     let versions = store.versions();
     let view = store.view(pin);

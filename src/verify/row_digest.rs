@@ -86,8 +86,9 @@ impl HashedAs {
         text: &mut Vec<u8>,
     ) -> Result<(), OutOfMemory> {
         let word = datum.value() as u64;
-        // SAFETY: the caller gives a value of the column, which `of` has chosen the branch for. What a function makes of the value lives
-        // in the current memory context. A varlena is detoasted without a limit, so only memory can be missing.
+        // SAFETY: the caller gives a value of the column, which `of` has chosen the branch for. What a function makes
+        // of the value lives in the current memory context. A varlena is detoasted without a limit, so only memory can
+        // be missing.
         unsafe {
             let body = || Varlena::of(Value::of(datum)).whole_body();
             match self {
@@ -150,8 +151,8 @@ impl RowDigest {
         let (mut values, mut nulls) = (Vec::new(), Vec::new());
         values.lengthen(digest.hashed_as.len(), pg_sys::Datum::from(0))?;
         nulls.lengthen(digest.hashed_as.len(), false)?;
-        // SAFETY: the values are those of the columns that the digest was made for. What output functions leave behind goes with the
-        // context; after an error, with its parent.
+        // SAFETY: the values are those of the columns that the digest was made for. What output functions leave behind
+        // goes with the context; after an error, with its parent.
         unsafe {
             let scratch = context_below(pg_sys::CurrentMemoryContext, c"pg_arrow_cache verify");
             let caller = pg_sys::MemoryContextSwitchTo(scratch);

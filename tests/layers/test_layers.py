@@ -37,6 +37,8 @@ LONG = "fn long(\n    a: [u8; 4],\n) {\n" + "    a();\n" * 57 + "}\n"
 
 # Name: (file, its new text, where the breach is reported, rule). Where: a line of that file, or FILE:LINE.
 PLANTED = {
+    "comment_that_is_too_wide": ("src/serve/rows.rs", "\n//" + " wide" * 24 + "\n", 2, "122 columns, at most 120 in a comment"),
+    "comment_that_asks": ("src/serve/rows.rs", "\n/// Is it so?\n", 2, "a comment states"),
     "import_of_a_room_above": ("src/serve/rows.rs", "\nuse crate::hooks::install;\n", 2, "serve does not import hooks"),
     "import_over_several_lines": ("src/serve/rows.rs", "use crate::{\n    arrow::{self, x::{Y, Z}},\n    hooks::{\n        install,\n    },\n};\n", 4,
                                   "serve does not import hooks"),

@@ -1,9 +1,9 @@
-//! What eviction saves: traces are replayed through the store itself, and through models of other policies.
-//! `cargo run --release -p arrow_cache_core --example eviction`
+//! What eviction saves: traces are replayed through the store itself, and through models of other policies. `cargo run
+//! --release -p arrow_cache_core --example eviction`
 //!
-//! Prints the share of the time of all questions that a cache saves which holds 5, 10, 25 or 50 % of the bytes of all answers that are asked for
-//! more than once: the store, the same as a ratio to LRU, models of LRU and GDSF, and a bound that knows the future. Then what an eviction
-//! takes.
+//! Prints the share of the time of all questions that a cache saves which holds 5, 10, 25 or 50 % of the bytes of all
+//! answers that are asked for more than once: the store, the same as a ratio to LRU, models of LRU and GDSF, and a
+//! bound that knows the future. Then what an eviction takes.
 
 mod policies;
 mod traces;
@@ -53,7 +53,8 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout; nobody borrows it any more. What was allocated later has its layout beside it.
+        // SAFETY: allocated in `new` with this layout; nobody borrows it any more. What was allocated later has its
+        // layout beside it.
         unsafe {
             alloc::dealloc(self.base, self.memory);
             for (place, layout) in self.pieces.borrow().1.iter() {

@@ -1,4 +1,5 @@
-//! What the store is compared with: models without an overhead, which evict exactly, and a bound that no policy can pass.
+//! What the store is compared with: models without an overhead, which evict exactly, and a bound that no policy can
+//! pass.
 
 use crate::traces::{Event, Trace};
 use std::cmp::Ordering;
@@ -82,8 +83,9 @@ pub fn saved_by_model(trace: &Trace, capacity: u64, model: Model) -> f64 {
     saved
 }
 
-/// Milliseconds that no cache of so many bytes can pass: each time an answer is asked for again, unchanged, it costs its bytes for the time between.
-/// The cheapest of these are taken until bytes and time are used up, the last one in part.
+/// Milliseconds that no cache of so many bytes can pass: each time an answer is asked for again, unchanged, it costs
+/// its bytes for the time between. The cheapest of these are taken until bytes and time are used up, the last one in
+/// part.
 pub fn bound(trace: &Trace, capacity: u64) -> f64 {
     let mut last: HashMap<u32, (i64, u64)> = HashMap::new();
     let mut versions: HashMap<u32, u64> = HashMap::new();

@@ -1,4 +1,5 @@
-//! Traces: which questions are asked when, and when tables are written to. Made from a seed, so that every policy gets the same.
+//! Traces: which questions are asked when, and when tables are written to. Made from a seed, so that every policy gets
+//! the same.
 
 /// One question.
 #[derive(Clone, Copy)]
@@ -159,7 +160,8 @@ fn drift() -> Trace {
     Trace { name: "popularity that moves on", events, answers }
 }
 
-/// Boards of ten panels, each refreshed every half minute for a while, as long as somebody looks at it; tables are written to all the time.
+/// Boards of ten panels, each refreshed every half minute for a while, as long as somebody looks at it; tables are
+/// written to all the time.
 fn boards() -> Trace {
     let mut random = Random::new(5);
     let boards = 400;

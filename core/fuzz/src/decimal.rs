@@ -5,7 +5,8 @@ use arrow_cache_core::formats::numeric::from_text;
 
 use super::numeric_text::spell;
 
-/// Reads any bytes as a precision, a scale and the text of a numeric, as it is and spelled; other texts never come here.
+/// Reads any bytes as a precision, a scale and the text of a numeric, as it is and spelled; other texts never come
+/// here.
 ///
 /// # Panics
 /// When a promise is broken.

@@ -1,7 +1,8 @@
-//! What must hold for any bytes that reach a parser of the core: one module for each parser, each with a function `check` that panics when
-//! a promise is broken.
+//! What must hold for any bytes that reach a parser of the core: one module for each parser, each with a function
+//! `check` that panics when a promise is broken.
 //!
-//! The fuzzer calls these functions through `fuzz_targets/`; `core/tests/fuzz_targets.rs` calls the same ones on the stable compiler.
+//! The fuzzer calls these functions through `fuzz_targets/`; `core/tests/fuzz_targets.rs` calls the same ones on the
+//! stable compiler.
 
 pub mod decimal;
 pub mod hint;

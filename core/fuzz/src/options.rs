@@ -5,8 +5,8 @@ use arrow_cache_core::formats::options::{ExportOptions, OPTION_NAMES, OptionErro
 /// Bytes that a chunk of a stream may have.
 const CHUNK_BYTES: std::ops::RangeInclusive<usize> = 1024..=64 << 20;
 
-/// Reads any bytes as options, one to a line: a digit for one of their names, or the name and `=`; a letter for the kind of value; and the
-/// value.
+/// Reads any bytes as options, one to a line: a digit for one of their names, or the name and `=`; a letter for the
+/// kind of value; and the value.
 ///
 /// # Panics
 /// When a promise is broken.

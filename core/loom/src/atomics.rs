@@ -1,8 +1,9 @@
-//! Atomics that loom follows, as large as those of `std`, and valid when zeroed: the block of the cache is memory that was zeroed. An atomic is
-//! known by its address. Loom's own of it is made before the threads of an execution begin: see [`Run`].
+//! Atomics that loom follows, as large as those of `std`, and valid when zeroed: the block of the cache is memory that
+//! was zeroed. An atomic is known by its address. Loom's own of it is made before the threads of an execution begin:
+//! see [`Run`].
 //!
-//! Each call knows where it stands in the source. One place can be made weaker: a fence that does nothing, a load or store that is relaxed. So
-//! the models can ask of each place whether it is needed.
+//! Each call knows where it stands in the source. One place can be made weaker: a fence that does nothing, a load or
+//! store that is relaxed. So the models can ask of each place whether it is needed.
 
 use loom::sync::atomic as followed;
 use std::cell::{RefCell, UnsafeCell};
@@ -32,7 +33,8 @@ enum Followed {
 /// What one search through all executions has come to know, and what loom follows in the present one.
 #[derive(Default)]
 pub struct Run {
-    /// The atomics that are used, by their addresses. Loom takes it for a race if one is made while threads run that use it.
+    /// The atomics that are used, by their addresses. Loom takes it for a race if one is made while threads run that
+    /// use it.
     known: BTreeMap<usize, Width>,
     /// Those that threads have met for the first time in this execution: it does not count then.
     met: bool,
@@ -90,7 +92,8 @@ fn make(address: usize, width: Width) -> &'static Followed {
             Width::U32 => Followed::U32(followed::AtomicU32::new(*(address as *const u32))),
         }
     };
-    // Some bytes for each atomic and execution are given up, so that no thread of an execution is in the way when it is cleared.
+    // Some bytes for each atomic and execution are given up, so that no thread of an execution is in the way when it is
+    // cleared.
     let made: &'static Followed = Box::leak(Box::new(made));
     RUN.with_borrow_mut(|run| run.now.insert(address, made));
     made

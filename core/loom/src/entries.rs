@@ -52,7 +52,8 @@ impl World {
 
     /// A process that has the seat of this number, if there are so many.
     fn process(self: &Arc<Self>, number: u32) -> Process {
-        // SAFETY: the block is zeroed, which is how it begins, and is never given back; locks and arena are those of the execution.
+        // SAFETY: the block is zeroed, which is how it begins, and is never given back; locks and arena are those of
+        // the execution.
         let store = unsafe { Store::attach(self.base, self.layout, self.clone(), self.clone(), number as usize) };
         let store = store.seated(number);
         store.take_seat();

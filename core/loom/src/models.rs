@@ -1,6 +1,7 @@
-//! What processes may see of each other's writes, in every order that the processor and the compiler may give them: loom runs the code of the
-//! cache itself through all executions of small configurations. Then one place after the other that asks for an order is made weaker
-//! (`weaken`): some model must see that, or the place stands in `NOT_SEEN` with the reason.
+//! What processes may see of each other's writes, in every order that the processor and the compiler may give them:
+//! loom runs the code of the cache itself through all executions of small configurations. Then one place after the
+//! other that asks for an order is made weaker (`weaken`): some model must see that, or the place stands in `NOT_SEEN`
+//! with the reason.
 
 #[path = "claims.rs"]
 mod claims;

@@ -7,7 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Switches between threads that are tried in one execution, beyond those at which a thread waits or ends. Faults of memory order show with one or two.
+/// Switches between threads that are tried in one execution, beyond those at which a thread waits or ends. Faults of
+/// memory order show with one or two.
 const PREEMPTIONS: usize = 2;
 
 pub struct Model {
@@ -24,7 +25,8 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// Has an execution failed? One that spins longer than loom follows it shows nothing about orders: a store may be late for ever there.
+    /// Has an execution failed? One that spins longer than loom follows it shows nothing about orders: a store may be
+    /// late for ever there.
     pub fn is_wrong(&self) -> bool {
         self.failure.as_ref().is_some_and(|failure| !failure.contains("exceeded maximum number of branches"))
     }

@@ -1,4 +1,4 @@
-//! Is each place that asks for an order needed?
+//! Whether each place that asks for an order is needed.
 
 use super::MODELS;
 use super::search::run;

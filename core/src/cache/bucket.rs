@@ -1,4 +1,5 @@
-//! The start of a chain of the index. Changed under the exclusive lock of the bucket's partition, read by anybody: see `index`.
+//! The start of a chain of the index. Changed under the exclusive lock of the bucket's partition, read by anybody: see
+//! `index`.
 
 use crate::atomics::{
     AtomicU64,
@@ -18,7 +19,8 @@ impl Bucket {
         self.word.load(Acquire)
     }
 
-    /// Is the word still what [`Bucket::read`] returned? The caller orders this load behind those of the chain.
+    /// Returns true if the word is still what [`Bucket::read`] returned. The caller orders this load behind those of
+    /// the chain.
     pub(crate) fn is_unchanged(&self, before: u64) -> bool {
         self.word.load(Relaxed) == before
     }

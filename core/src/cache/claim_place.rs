@@ -1,5 +1,6 @@
-//! One place of the table of claims: which answer is computed, and until when it is worth waiting for. Only the owner of a place that is taken
-//! writes here, while the word `state` says so (`claims`); any process may read. Atomics; no lock.
+//! One place of the table of claims: which answer is computed, and until when it is worth waiting for. Only the owner
+//! of a place that is taken writes here, while the word `state` says so (`claims`); any process may read. Atomics; no
+//! lock.
 
 use crate::atomics::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::cache::entry::Dependency;
@@ -20,7 +21,8 @@ pub enum Wanted {
         as_of: i64,
         /// The earliest moment that will do.
         earliest: i64,
-        /// The slot of all definitions, and its version when the one who asks was planned. If that moves, no late answer is stored.
+        /// The slot of all definitions, and its version when the one who asks was planned. If that moves, no late
+        /// answer is stored.
         catalogs: (SlotId, u64),
     },
 }
@@ -28,7 +30,8 @@ pub enum Wanted {
 /// One place. Zeroed memory is a free place.
 #[repr(C, align(64))]
 pub struct ClaimPlace {
-    /// How often the place was taken, in the upper half; below it a bit of the one who writes and the number of the owner plus one, 0 if it is free.
+    /// How often the place was taken, in the upper half; below it a bit of the one who writes and the number of the
+    /// owner plus one, 0 if it is free.
     pub(super) state: AtomicU64,
     /// What was claimed last; it stays when the place is given back.
     key: [AtomicU64; 2],
@@ -36,7 +39,7 @@ pub struct ClaimPlace {
     as_of: AtomicI64,
     catalogs_version: AtomicU64,
     catalogs_slot: AtomicU32,
-    /// Is nothing to be gained by waiting for whoever computes `key`? Then 1.
+    /// True if nothing is to be gained by waiting for the process that computes `key`.
     pub(super) hopeless: AtomicU32,
     count: AtomicU32,
     /// Slots that the answer rests on, with `OF_ROWS` for those that stand for rows.
@@ -50,7 +53,7 @@ const NEVER: i64 = i64::MIN;
 const OF_ROWS: u32 = 1 << 31;
 
 impl ClaimPlace {
-    /// Was this claimed last?
+    /// Returns true if this was claimed last.
     pub(super) fn is_of(&self, key: CacheKey) -> bool {
         let [high, low] = words(key);
         self.key[0].load(Relaxed) == high && self.key[1].load(Relaxed) == low
@@ -77,7 +80,8 @@ impl ClaimPlace {
         }
     }
 
-    /// Is it still so that what is computed will be stored, and what is wanted? Not if something has changed that it rests on.
+    /// Returns true if it is still so that what is computed will be stored, and is what is wanted. Not if something has
+    /// changed that it rests on.
     pub(super) fn is_promising(&self, versions: &Versions<'_>, wanted: Wanted) -> bool {
         let takes_late = match wanted {
             Wanted::Current => false,
@@ -91,13 +95,13 @@ impl ClaimPlace {
         })
     }
 
-    /// Will the answer be stored even if rows have changed?
+    /// Returns true if the answer will be stored even if rows have changed.
     fn may_be_stored_late(&self, versions: &Versions<'_>) -> bool {
         let catalogs = SlotId(self.catalogs_slot.load(Relaxed));
         self.as_of.load(Relaxed) != NEVER && versions.slot(catalogs).version() == self.catalogs_version.load(Relaxed)
     }
 
-    /// Is there nobody who would wait for what is computed?
+    /// Returns true if nobody would wait for what is computed.
     pub(super) fn is_in_vain(&self, versions: &Versions<'_>) -> bool {
         !self.is_promising(versions, Wanted::Current) && !self.may_be_stored_late(versions)
     }

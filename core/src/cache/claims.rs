@@ -1,8 +1,10 @@
-//! Who computes which answer at this moment, so that others who ask the same may wait for it instead of computing it again.
+//! Who computes which answer at this moment, so that others who ask the same may wait for it instead of computing it
+//! again.
 //!
-//! A fixed table of places. A process that misses an answer takes a place, and gives it back when its run has ended; until then the place is its
-//! claim. Only the owner changes a place that is taken; any process may read it, and take one that is free, or whose claim nobody would wait for any
-//! more. Atomics; no lock. A claim is a hint: who overlooks one computes the answer as well, which costs time and nothing else.
+//! A fixed table of places. A process that misses an answer takes a place, and gives it back when its run has ended;
+//! until then the place is its claim. Only the owner changes a place that is taken; any process may read it, and take
+//! one that is free, or whose claim nobody would wait for any more. Atomics; no lock. A claim is a hint: who overlooks
+//! one computes the answer as well, which costs time and nothing else.
 
 use crate::atomics::{
     Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
@@ -24,7 +26,8 @@ const WRITING: u64 = 1 << 31;
 const OWNER: u64 = WRITING - 1;
 const GENERATION: u64 = 1 << 32;
 
-/// A claim that was taken. Whoever has it must give it back with [`Claims::release`], even if another one has taken the place meanwhile.
+/// A claim that was taken. Whoever has it must give it back with [`Claims::release`], even if another one has taken the
+/// place meanwhile.
 #[derive(PartialEq, Eq, Debug)]
 #[must_use]
 pub struct Claim {
@@ -68,7 +71,8 @@ pub enum Taking {
     Taken(Claim),
     /// Somebody else has it.
     Claimed(Claimed),
-    /// Nobody has it, and it cannot be had: there is no free place, the answer rests on too much, or waiting for it was in vain before.
+    /// Nobody has it, and it cannot be had: there is no free place, the answer rests on too much, or waiting for it was
+    /// in vain before.
     Refused,
 }
 
@@ -94,7 +98,8 @@ impl<'a> Claims<'a> {
         Self { places }
     }
 
-    /// Asks for the claim of an answer that rests on `dependencies`, for the process with the number `owner` (below 2^31 - 1).
+    /// Asks for the claim of an answer that rests on `dependencies`, for the process with the number `owner` (below
+    /// 2^31 - 1).
     pub fn take(
         &self,
         key: CacheKey,
@@ -158,14 +163,14 @@ impl<'a> Claims<'a> {
         claims.find(|claimed| self.is_promising(claimed, versions, wanted))
     }
 
-    /// Is it still the same claim?
+    /// Returns true if it is still the same claim.
     #[must_use]
     pub fn is_held(&self, claimed: &Claimed) -> bool {
         self.at(claimed.place).state.load(Acquire) == claimed.state
     }
 
-    /// Can the answer still be stored, and will it do? It cannot if something has changed since its run began that it rests on: rows, too, if
-    /// it is to be current. Says no if the claim is over.
+    /// Returns true if the answer can still be stored, and will do. It cannot if something has changed since its run
+    /// began that it rests on: rows, too, if it is to be current. Says no if the claim is over.
     #[must_use]
     pub fn is_promising(&self, claimed: &Claimed, versions: &Versions<'_>, wanted: Wanted) -> bool {
         let place = self.at(claimed.place);
@@ -211,8 +216,9 @@ impl<'a> Claims<'a> {
         })
     }
 
-    /// A place to be taken, and its state. All who ask for the same key choose the same one. Of free ones, one that had the key before goes first:
-    /// what it says of the key would be outdated. If there is no free one, one whose owner nobody would wait for.
+    /// A place to be taken, and its state. All who ask for the same key choose the same one. Of free ones, one that had
+    /// the key before goes first: what it says of the key would be outdated. If there is no free one, one whose owner
+    /// nobody would wait for.
     fn place_for(&self, key: CacheKey, versions: &Versions<'_>) -> Option<(u32, u64)> {
         let states = |order| probes(key).map(move |place| (place, self.at(place).state.load(order)));
         let free = || states(Relaxed).filter(|(_, state)| state & OWNER == 0);
@@ -229,7 +235,8 @@ impl<'a> Claims<'a> {
         if at.state.compare_exchange(state, taken | WRITING, AcqRel, Relaxed).is_err() {
             return None;
         }
-        // Pairs with the fences of `claimed` and `is_promising`: who reads something of what follows sees that the place was taken.
+        // Pairs with the fences of `claimed` and `is_promising`: who reads something of what follows sees that the
+        // place was taken.
         fence(Release);
         write(at);
         at.state.store(taken, Release);

@@ -1,4 +1,5 @@
-//! Event counters, striped so that no cache line is written by every hit. Each backend adds to its own stripe, without a lock.
+//! Event counters, striped so that no cache line is written by every hit. Each backend adds to its own stripe, without
+//! a lock.
 
 use crate::atomics::{AtomicU64, Ordering::Relaxed};
 use crate::reason::{REASONS, Reason};
@@ -49,7 +50,8 @@ pub enum Counter {
     WaitMicros,
     /// Waits that ended because the answer was there.
     WaitsAnswered,
-    /// Waits that ended because the other one had stored nothing, so that the one that waited computed the answer in its place.
+    /// Waits that ended because the other one had stored nothing, so that the one that waited computed the answer in
+    /// its place.
     WaitsTakenOver,
     /// Waits that took as long as they may.
     WaitsTimedOut,

@@ -1,12 +1,13 @@
 //! The record of an entry in the shared table.
 //!
-//! `life` is one word with three parts: the generation (which result the record holds), the state (where that result is in its life) and the
-//! pins (the number of holders). Pins come and go without a lock; the other two change as [`Entry::set_state`] says. They are in one
-//! word so that taking a pin and reading the state is one step: see [`Entry::try_pin`]. Most hits hold the entry by a word of their process
-//! instead (`seats`). `next_in_bucket` changes under the partition lock of
-//! the key; `list_*` under the store lock; `hits` and `last_used` without a lock. The other fields and the payload are written only by the one
-//! process that fills the entry, before it is published, and by the one that frees it, after the last pin is gone; readers hold a pin. All
-//! fields are atomics, because lookups and eviction read records without a pin.
+//! `life` is one word with three parts: the generation (which result the record holds), the state (where that result is
+//! in its life) and the pins (the number of holders). Pins come and go without a lock; the other two change as
+//! [`Entry::set_state`] says. They are in one word so that taking a pin and reading the state is one step: see
+//! [`Entry::try_pin`]. Most hits hold the entry by a word of their process instead (`seats`). `next_in_bucket` changes
+//! under the partition lock of the key; `list_*` under the store lock; `hits` and `last_used` without a lock. The other
+//! fields and the payload are written only by the one process that fills the entry, before it is published, and by the
+//! one that frees it, after the last pin is gone; readers hold a pin. All fields are atomics, because lookups and
+//! eviction read records without a pin.
 
 use crate::atomics::{
     AtomicI64, AtomicU32, AtomicU64,
@@ -58,14 +59,15 @@ pub(crate) enum State {
     Published = 2 << PIN_BITS,
 }
 
-/// Bits of the number of pins. A pin belongs to a scan with a memory context of its own, so memory ends long before 2^30 pins.
+/// Bits of the number of pins. A pin belongs to a scan with a memory context of its own, so memory ends long before
+/// 2^30 pins.
 const PIN_BITS: u32 = 30;
 const PINS: u64 = (1 << PIN_BITS) - 1;
 const STATE: u64 = 3 << PIN_BITS;
 const GENERATION_SHIFT: u32 = 32;
 
-/// A generation and the state it is in. The generation grows with every reuse of the record, so an unchanged `Life` means that the same
-/// result has been there all the time.
+/// A generation and the state it is in. The generation grows with every reuse of the record, so an unchanged `Life`
+/// means that the same result has been there all the time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Life(u64);
 
@@ -90,8 +92,8 @@ impl Life {
 /// Link to an entry: its index plus one; 0 is none.
 pub(crate) type Link = u32;
 
-/// One entry, on three cache lines: what every lookup of the key or a hit reads, what hits write, and what neither needs.
-/// Zeroed memory is a free entry.
+/// One entry, on three cache lines: what every lookup of the key or a hit reads, what hits write, and what neither
+/// needs. Zeroed memory is a free entry.
 #[repr(C, align(64))]
 pub(crate) struct Entry {
     key_hi: AtomicU64,
@@ -118,7 +120,8 @@ pub(crate) struct Entry {
     catalogs_low: AtomicU32,
 }
 
-/// The line that a process without a seat writes at every hit, others now and then (`seats`), and what a hit reads once it has the line.
+/// The line that a process without a seat writes at every hit, others now and then (`seats`), and what a hit reads once
+/// it has the line.
 #[repr(C, align(64))]
 struct Usage {
     life: AtomicU64,
@@ -142,14 +145,15 @@ impl Entry {
         Life::of(self.usage.life.load(Acquire))
     }
 
-    /// Into and out of `Published`: under the exclusive partition lock of the key. To `Free`: by the process that took the entry out of
-    /// limbo.
+    /// Into and out of `Published`: under the exclusive partition lock of the key. To `Free`: by the process that took
+    /// the entry out of limbo.
     pub(crate) fn set_state(&self, state: State) {
         let before = self.usage.life.load(Relaxed) & STATE;
         self.add_to_life((state as u64).wrapping_sub(before));
     }
 
-    /// From `Free` to `Limbo` under the next generation, pinned: under the store lock, by the process that takes the entry to fill it.
+    /// From `Free` to `Limbo` under the next generation, pinned: under the store lock, by the process that takes the
+    /// entry to fill it.
     pub(crate) fn begin(&self) {
         self.add_to_life((1 << GENERATION_SHIFT) + (State::Limbo as u64 - State::Free as u64) + 1);
     }
@@ -216,16 +220,19 @@ impl Entry {
         self.usage.life.load(Acquire) & PINS
     }
 
-    /// The pins that are counted at the entry, as of the last step of its word: what this process has written before is seen by whoever pins it later.
+    /// The pins that are counted at the entry, as of the last step of its word: what this process has written before is
+    /// seen by whoever pins it later.
     pub(crate) fn pins_exactly(&self) -> u64 {
         self.usage.life.fetch_add(0, AcqRel) & PINS
     }
 
-    /// Pins the entry if it is published and its life is `wanted`. What it holds then stays until [`Entry::unpin`]. Takes no lock.
+    /// Pins the entry if it is published and its life is `wanted`. What it holds then stays until [`Entry::unpin`].
+    /// Takes no lock.
     ///
-    /// The pin and the state come from one atomic step. If the state was `Published`, a process that retires the entry does so later, and
-    /// the process that would free it then finds the pin. If not, nobody relied on the pin and nothing was read; it is given back at once.
-    /// Until then `pins` is too large by one, so a reclaim may pass over a record without pins; the next one finds it.
+    /// The pin and the state come from one atomic step. If the state was `Published`, a process that retires the entry
+    /// does so later, and the process that would free it then finds the pin. If not, nobody relied on the pin and
+    /// nothing was read; it is given back at once. Until then `pins` is too large by one, so a reclaim may pass over a
+    /// record without pins; the next one finds it.
     pub(crate) fn try_pin(&self, wanted: impl FnOnce(Life) -> bool) -> bool {
         let life = Life::of(self.usage.life.fetch_add(1, AcqRel));
         let pinned = life.is_published() && wanted(life);
@@ -294,7 +301,8 @@ impl Entry {
         ArenaPtr(self.usage.renditions.swap(0, AcqRel))
     }
 
-    /// Makes another rendition the first, in front of `before`; the error is the one that has become the first meanwhile.
+    /// Makes another rendition the first, in front of `before`; the error is the one that has become the first
+    /// meanwhile.
     pub(crate) fn replace_renditions(&self, before: ArenaPtr, first: ArenaPtr) -> Result<(), ArenaPtr> {
         let exchanged = self.usage.renditions.compare_exchange(before.0, first.0, AcqRel, Acquire);
         exchanged.map(|_| ()).map_err(ArenaPtr)

@@ -1,11 +1,12 @@
-//! Making room: of a window of entries, the one that is worth least goes (`worth`), with a hand that all processes share. The hand is an
-//! atomic and a hint. Candidates are chosen without a lock and retired like any entry.
+//! Making room: of a window of entries, the one that is worth least goes (`worth`), with a hand that all processes
+//! share. The hand is an atomic and a hint. Candidates are chosen without a lock and retired like any entry.
 //!
-//! One step examines the next 32 published entries. An entry that is useless (expired, or outdated and taken by nobody then) is retired at once; if none was useless,
-//! and memory is needed, the entry that is worth least loses its renditions, if any has some (`renditions`); else
-//! the one that is worth least is retired, unless it is worth more than what the room is for; of several, the one that was used longest ago. Pinned entries are passed over: retiring them
-//! would free nothing. A call gives up after a few windows in which all entries are pinned, or worth more, so it costs the same however large
-//! the table is; the next call starts further on.
+//! One step examines the next 32 published entries. An entry that is useless (expired, or outdated and taken by nobody
+//! then) is retired at once; if none was useless, and memory is needed, the entry that is worth least loses its
+//! renditions, if any has some (`renditions`); else the one that is worth least is retired, unless it is worth more
+//! than what the room is for; of several, the one that was used longest ago. Pinned entries are passed over: retiring
+//! them would free nothing. A call gives up after a few windows in which all entries are pinned, or worth more, so it
+//! costs the same however large the table is; the next call starts further on.
 
 use crate::atomics::Ordering::Relaxed;
 use crate::cache::counters::Counter;
@@ -24,8 +25,8 @@ const MOST_WINDOWS_OF_WORTH: usize = 4;
 
 /// Windows that one call examines for fragments: it is called for each fragment that finds no room.
 const MOST_FRAGMENT_WINDOWS: usize = 4;
-/// A fragment that was used within the last minute is not spared for another, in microseconds: if a statement needs more fragments than
-/// have room, the first of them stay, instead of taking each other's places at every run.
+/// A fragment that was used within the last minute is not spared for another, in microseconds: if a statement needs
+/// more fragments than have room, the first of them stay, instead of taking each other's places at every run.
 const FRAGMENT_REST: i64 = 60_000_000;
 
 /// What a call came to.
@@ -59,7 +60,7 @@ enum Among {
 }
 
 impl Among {
-    /// May this entry go at all?
+    /// Returns true if this entry may go at all.
     fn has(self, entry: &Entry) -> bool {
         match self {
             Among::All | Among::NotOutweighing(_) => true,
@@ -67,7 +68,7 @@ impl Among {
         }
     }
 
-    /// May an entry of use go that was used last at this time?
+    /// Returns true if an entry of use may go that was used last at this time.
     fn spares(self, last_used: i64) -> bool {
         match self {
             Among::All | Among::NotOutweighing(_) => true,
@@ -87,8 +88,8 @@ struct Candidate {
 }
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
-    /// Retires and frees at least one entry, or sees that another process does. If a worth is given, entries that were used and are worth more
-    /// stay.
+    /// Retires and frees at least one entry, or sees that another process does. If a worth is given, entries that were
+    /// used and are worth more stay.
     pub(crate) fn evict(&self, worth: Option<Worth>, now: i64) -> Eviction {
         self.evict_among(worth.map_or(Among::All, Among::NotOutweighing), Need::Memory, MOST_WINDOWS, now)
     }
@@ -127,8 +128,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         if outweighed > 0 { Eviction::Outweighed } else { Eviction::Impossible }
     }
 
-    /// Examines one window from `start` on, at most `most` records of the table. Returns how many it passed, and whether anything was
-    /// retired.
+    /// Examines one window from `start` on, at most `most` records of the table. Returns how many it passed, and
+    /// whether anything was retired.
     fn evict_from_window(
         &self,
         (among, need): (Among, Need),
@@ -189,7 +190,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
     }
 
-    /// Is an entry outdated that nobody takes then? Those who take outdated ones take none across a change of definitions.
+    /// Returns true if an entry is outdated and nobody takes it then. Those who take outdated ones take none across a
+    /// change of definitions.
     fn is_useless(&self, pin: &Pin) -> bool {
         let may_be_taken = || self.keeps_outdated(pin) && self.only_rows_changed(pin, self.view(pin).database());
         !self.is_current(pin) && !may_be_taken()

@@ -1,7 +1,8 @@
-//! Filling: an answer that is being stored gets a record, chunks of data and at last its description, and is published or given up. The
-//! process that fills is the only one that writes here; `limbo` and `index` take the locks.
+//! Filling: an answer that is being stored gets a record, chunks of data and at last its description, and is published
+//! or given up. The process that fills is the only one that writes here; `limbo` and `index` take the locks.
 //!
-//! Every allocation is recorded in the entry at once, so that an entry abandoned at any moment can be freed by another process.
+//! Every allocation is recorded in the entry at once, so that an entry abandoned at any moment can be freed by another
+//! process.
 
 use crate::atomics::{AtomicI64, Ordering::Relaxed};
 use crate::cache::entry::{Dependency, Entry, EntryId, EntryKind};
@@ -25,8 +26,8 @@ const MOST_EVICTIONS_FOR_MEMORY: usize = 16_384;
 pub struct Fill {
     entry: EntryId,
     bytes: usize,
-    /// Microseconds that computing the result has taken so far, if what is worth more is to stay. `None`: the result gets
-    /// its room, whatever has to go for it.
+    /// Microseconds that computing the result has taken so far, if what is worth more is to stay. `None`: the result
+    /// gets its room, whatever has to go for it.
     offer: Option<u64>,
 }
 
@@ -42,7 +43,8 @@ impl Fill {
         self.offer = Some(0);
     }
 
-    /// Notes that computing the result has taken so many microseconds so far, which it offers for its room if it competes for it.
+    /// Notes that computing the result has taken so many microseconds so far, which it offers for its room if it
+    /// competes for it.
     pub fn note_time(&mut self, so_far: u64) {
         if let Some(micros) = &mut self.offer {
             *micros = so_far;
@@ -158,28 +160,29 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         Err(StoreError::NoRoom)
     }
 
-    /// Adds a chunk of `len` bytes at the end, evicting other entries when the arena is full. The data begins on a multiple of 64 and holds
-    /// any values: the caller writes all of it. The chunk takes `len` + [`CHUNK_OVERHEAD`] bytes of the arena.
+    /// Adds a chunk of `len` bytes at the end, evicting other entries when the arena is full. The data begins on a
+    /// multiple of 64 and holds any values: the caller writes all of it. The chunk takes `len` + [`CHUNK_OVERHEAD`]
+    /// bytes of the arena.
     ///
     /// # Errors
-    /// [`StoreError::NoRoom`] when no room could be made, [`StoreError::Outweighed`] when none for a result of this worth; the fill is as before
-    /// and still the caller's.
+    /// [`StoreError::NoRoom`] when no room could be made, [`StoreError::Outweighed`] when none for a result of this
+    /// worth; the fill is as before and still the caller's.
     pub fn append<'f>(&self, fill: &'f mut Fill, len: usize, now: i64) -> Result<&'f mut [u8], StoreError> {
         let _step = self.step();
         let worth = fill.worth(fill.bytes.saturating_add(len));
         let data = self.append_chunk(fill.entry.0, len, worth, now)?;
         fill.bytes += len;
-        // SAFETY: the chunk holds `len` initialised bytes there. Nobody else reads or writes them before publication, which takes the fill
-        // that this borrow holds.
+        // SAFETY: the chunk holds `len` initialised bytes there. Nobody else reads or writes them before publication,
+        // which takes the fill that this borrow holds.
         Ok(unsafe { std::slice::from_raw_parts_mut(data, len) })
     }
 
-    /// Publishes the entry under `key` in one step. It replaces an entry with the same key if there is one. The fill's pin becomes the
-    /// returned one.
+    /// Publishes the entry under `key` in one step. It replaces an entry with the same key if there is one. The fill's
+    /// pin becomes the returned one.
     ///
     /// # Errors
-    /// [`StoreError::NoRoom`] when there is no room for the description, or not for one more fragment, [`StoreError::Outweighed`] as for
-    /// [`Store::append`]; the fill has been abandoned.
+    /// [`StoreError::NoRoom`] when there is no room for the description, or not for one more fragment,
+    /// [`StoreError::Outweighed`] as for [`Store::append`]; the fill has been abandoned.
     pub fn publish(&self, fill: Fill, key: CacheKey, new: NewEntry<'_>, now: i64) -> Result<Pin, StoreError> {
         let _step = self.step();
         let index = fill.entry.0;
@@ -202,7 +205,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         Ok(Pin::of(index))
     }
 
-    /// Claims what is shared out by kind. The last step that can fail: it is undone only when the entry leaves the index.
+    /// Claims what is shared out by kind. The last step that can fail: it is undone only when the entry leaves the
+    /// index.
     fn claim(&self, index: u32, kind: NewKind, now: i64) -> Result<(), StoreError> {
         match kind {
             NewKind::Fragment { most_bytes } if !self.claim_fragment(index, most_bytes, now) => Err(StoreError::NoRoom),
@@ -222,8 +226,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         self.give_free(index);
     }
 
-    /// Gives up a fill without taking a lock, from the clean-up of an error; the next [`Store::reclaim`] frees it. The fill must not be
-    /// used any more.
+    /// Gives up a fill without taking a lock, from the clean-up of an error; the next [`Store::reclaim`] frees it. The
+    /// fill must not be used any more.
     pub fn abandon_unlocked(&self, fill: &Fill) {
         self.note_given_back();
         self.entry(fill.entry.0).unpin();
@@ -264,7 +268,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         entry.head.store(head.0, Relaxed);
         self.account(entry, shape.total);
         let start = self.arena.address(head);
-        // SAFETY: the allocation is ours, holds `shape.total` bytes and is aligned to 8, as dependencies need; the parts follow one another.
+        // SAFETY: the allocation is ours, holds `shape.total` bytes and is aligned to 8, as dependencies need; the
+        // parts follow one another.
         unsafe {
             start.cast::<AtomicI64>().write(AtomicI64::new(new.known_good));
             start.add(COST).cast::<f64>().write(new.plan_cost);
@@ -291,15 +296,16 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         Ok(())
     }
 
-    /// Memory for an entry that is being filled, evicting other entries when the arena is full: only those that are not worth more, if its own
-    /// worth is given.
+    /// Memory for an entry that is being filled, evicting other entries when the arena is full: only those that are not
+    /// worth more, if its own worth is given.
     fn allocate(&self, entry: &Entry, bytes: usize, worth: Option<Worth>, now: i64) -> Result<ArenaPtr, StoreError> {
         // A fill cannot evict itself. One that can never fit must not empty the cache.
         let own = entry.bytes.load(Relaxed) as usize;
         if own.saturating_add(bytes) > self.layout.arena_len {
             return Err(StoreError::NoRoom);
         }
-        // Bounded, because other processes may take the room as fast as it is made, and freed memory may be too scattered for a large piece.
+        // Bounded, because other processes may take the room as fast as it is made, and freed memory may be too
+        // scattered for a large piece.
         for attempt in 0..MOST_EVICTIONS_FOR_MEMORY {
             if let Some(place) = self.arena.allocate(bytes.max(1)) {
                 return Ok(place);

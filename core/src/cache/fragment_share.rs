@@ -1,6 +1,6 @@
-//! How much of the memory fragments take together. One statement may need hundreds of them, and answers must keep their room. The bytes of
-//! published fragments are an atomic that anybody changes: a fragment claims its bytes before it can be found, and who takes it out of the
-//! index gives them back.
+//! How much of the memory fragments take together. One statement may need hundreds of them, and answers must keep their
+//! room. The bytes of published fragments are an atomic that anybody changes: a fragment claims its bytes before it can
+//! be found, and who takes it out of the index gives them back.
 
 use crate::atomics::Ordering::Relaxed;
 use crate::cache::entry::EntryKind;
@@ -11,8 +11,8 @@ use crate::cache::store::Store;
 const MOST_EVICTIONS: usize = 16;
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
-    /// Claims the bytes of a fragment that is about to be published, evicting other fragments when those together would take more than
-    /// `most` bytes. False when too few of them can be spared: then nothing was claimed.
+    /// Claims the bytes of a fragment that is about to be published, evicting other fragments when those together would
+    /// take more than `most` bytes. False when too few of them can be spared: then nothing was claimed.
     pub(crate) fn claim_fragment(&self, index: u32, most: u64, now: i64) -> bool {
         let bytes = self.entry(index).bytes.load(Relaxed);
         if bytes > most {

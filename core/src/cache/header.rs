@@ -1,5 +1,5 @@
-//! What the store keeps about itself, at the start of the block. Each field says under which lock it changes; those that do not are atomics
-//! that anybody changes.
+//! What the store keeps about itself, at the start of the block. Each field says under which lock it changes; those
+//! that do not are atomics that anybody changes.
 
 use crate::atomics::{AtomicI64, AtomicU32, AtomicU64};
 use crate::cache::steps::Steps;

@@ -1,19 +1,22 @@
-//! The index: chains of published entries, one per bucket. A chain is changed under the lock of its partition, exclusive. A lookup walks
-//! the chain without any lock; if that gives no clear answer, it walks once more under the lock, shared.
+//! The index: chains of published entries, one per bucket. A chain is changed under the lock of its partition,
+//! exclusive. A lookup walks the chain without any lock; if that gives no clear answer, it walks once more under the
+//! lock, shared.
 //!
-//! *Found* is exact, whatever changed during the walk. An entry is pinned only if it is published in that very step (`Entry::try_pin`) or,
-//! if a seat holds it (`seats`), after the hold was written. It is published only while it is in its chain. A pinned entry keeps its key,
-//! which is compared again under the pin. So the entry was in the index, under this key, at that moment. An entry with this key that is not
-//! published is being put in or taken out; then the lookup asks again under the lock.
+//! *Found* is exact, whatever changed during the walk. An entry is pinned only if it is published in that very step
+//! (`Entry::try_pin`) or, if a seat holds it (`seats`), after the hold was written. It is published only while it is in
+//! its chain. A pinned entry keeps its key, which is compared again under the pin. So the entry was in the index, under
+//! this key, at that moment. An entry with this key that is not published is being put in or taken out; then the lookup
+//! asks again under the lock.
 //!
-//! *Not found* is returned without a lock only if the word of the bucket was the same before and after the walk. The word holds the first
-//! link and the number of changes so far. It moves with each change: in the same store that puts an entry at the head, and after an entry
-//! was taken out, before its record can be used again. So under an unchanged word nothing was put in, and a walk passes only through records
-//! that were in the chain when it began, with the links they had then or had when they were taken out. All of these lead on to the entries
-//! that are still there. (An entry that replaces another is put in before the other is taken out, so that at least one of them is always
-//! there.) Links and keys are stored with Release and loaded with Acquire, so a process that reads a link or key of a record that was used
-//! again sees the moved word afterwards. The number of changes has 32 bits. Even if that many changes came in the middle of one walk, a wrong
-//! "not found" would cost an execution, and would not make an answer wrong.
+//! *Not found* is returned without a lock only if the word of the bucket was the same before and after the walk. The
+//! word holds the first link and the number of changes so far. It moves with each change: in the same store that puts
+//! an entry at the head, and after an entry was taken out, before its record can be used again. So under an unchanged
+//! word nothing was put in, and a walk passes only through records that were in the chain when it began, with the links
+//! they had then or had when they were taken out. All of these lead on to the entries that are still there. (An entry
+//! that replaces another is put in before the other is taken out, so that at least one of them is always there.) Links
+//! and keys are stored with Release and loaded with Acquire, so a process that reads a link or key of a record that was
+//! used again sees the moved word afterwards. The number of changes has 32 bits. Even if that many changes came in the
+//! middle of one walk, a wrong "not found" would cost an execution, and would not make an answer wrong.
 //!
 //! A walk that was led to another chain ends, because it takes a bounded number of steps.
 
@@ -48,7 +51,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         self.bucket(key.0.hi as usize)
     }
 
-    /// There are at least as many buckets as partitions, and both numbers are powers of two. So a bucket has one partition.
+    /// There are at least as many buckets as partitions, and both numbers are powers of two. So a bucket has one
+    /// partition.
     fn partition_of(key: CacheKey) -> usize {
         key.0.hi as usize % PARTITIONS
     }
@@ -86,8 +90,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         Found::Disturbed
     }
 
-    /// Pins an entry that was met in a chain, if it is published under this key. By the seat of this process, so that no line is written that
-    /// others read; else by one step at the entry.
+    /// Pins an entry that was met in a chain, if it is published under this key. By the seat of this process, so that
+    /// no line is written that others read; else by one step at the entry.
     fn pin_found(&self, index: u32, key: CacheKey) -> Option<Pin> {
         let entry = self.entry(index);
         let pin = match self.hold(index) {
@@ -115,7 +119,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         life.is_published() && self.entry(index).try_pin(|now| now == life)
     }
 
-    /// Publishes an entry under its key, in one step; returns the entry it replaced, unlinked and pinned for the caller.
+    /// Publishes an entry under its key, in one step; returns the entry it replaced, unlinked and pinned for the
+    /// caller.
     pub(crate) fn link(&self, index: u32, key: CacheKey) -> Option<u32> {
         let bucket = self.bucket_of(key);
         let entry = self.entry(index);

@@ -1,5 +1,5 @@
-//! Where each part of the shared block lies. Every process computes the same layout from the settings; it is constant while the server
-//! runs.
+//! Where each part of the shared block lies. Every process computes the same layout from the settings; it is constant
+//! while the server runs.
 
 use crate::cache::bucket::Bucket;
 use crate::cache::claim_place::ClaimPlace;
@@ -23,8 +23,8 @@ const LEAST_SPEEDS: usize = 32_768;
 const SPEEDS_PER_BUCKET: usize = 2;
 /// Most seats: the others would take more memory, and more time to look through, than they are worth.
 pub const MOST_SEATS: u32 = 1024;
-/// Buckets for which there is the place of one statement's counts, and bounds of the number of places. All are powers of two. The memory does not
-/// count, so that what would be enough can be said.
+/// Buckets for which there is the place of one statement's counts, and bounds of the number of places. All are powers
+/// of two. The memory does not count, so that what would be enough can be said.
 const BUCKETS_PER_STATEMENT: usize = 4;
 const LEAST_STATEMENTS: usize = 16 * WAYS;
 const MOST_STATEMENTS: usize = 1024 * WAYS;

@@ -1,9 +1,10 @@
-//! The free list and the limbo list. Both use the same two links of an entry, which is on one of the lists at most. Changed under the
-//! store lock.
+//! The free list and the limbo list. Both use the same two links of an entry, which is on one of the lists at most.
+//! Changed under the store lock.
 //!
-//! An entry in limbo with no pins is garbage: an error ended its fill, or the last reader of a retired entry is gone. An entry that comes
-//! into limbo goes to the front, where the next reclaim begins. An entry that reclaim finds still pinned goes to the back. So a reclaim of
-//! a few entries finds what was just retired, and in time finds everything else, however many entries open cursors keep there.
+//! An entry in limbo with no pins is garbage: an error ended its fill, or the last reader of a retired entry is gone.
+//! An entry that comes into limbo goes to the front, where the next reclaim begins. An entry that reclaim finds still
+//! pinned goes to the back. So a reclaim of a few entries finds what was just retired, and in time finds everything
+//! else, however many entries open cursors keep there.
 
 use crate::atomics::Ordering::Relaxed;
 use crate::cache::entry::{Link, State};
@@ -18,7 +19,8 @@ const SOME: u32 = 16;
 const MORE: u32 = 1024;
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
-    /// Takes a free entry, pins it and puts it into limbo, all in one step. `None` when every record of the table is in use.
+    /// Takes a free entry, pins it and puts it into limbo, all in one step. `None` when every record of the table is in
+    /// use.
     pub(crate) fn take_free(&self) -> Option<u32> {
         let _step = self.step();
         self.locks.store(|| {
@@ -74,7 +76,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
 
     fn reclaim_among(&self, most: u32) -> usize {
         let mut reclaimed = 0;
-        // Read without the lock: there is usually nothing. An entry that comes too late for this call is found by the next.
+        // Read without the lock: there is usually nothing. An entry that comes too late for this call is found by the
+        // next.
         let mut left = self.header().limbo_len.load(Relaxed).min(most);
         while left > 0 {
             let _step = self.step();
@@ -98,7 +101,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         reclaimed
     }
 
-    /// Checks the first entries in limbo, takes out those without a pin and puts the others to the back. Store lock held.
+    /// Checks the first entries in limbo, takes out those without a pin and puts the others to the back. Store lock
+    /// held.
     fn collect_garbage(&self, batch: &mut [u32; BATCH], checks: u32) -> usize {
         let header = self.header();
         // All that is in limbo was retired before the lock was taken.

@@ -15,10 +15,11 @@ impl ArenaPtr {
     }
 }
 
-/// Allocator of payload memory inside the shared block. It takes a lock of its own, so the cache never calls `allocate` or `free` under one
-/// of its locks.
+/// Allocator of payload memory inside the shared block. It takes a lock of its own, so the cache never calls `allocate`
+/// or `free` under one of its locks.
 ///
-/// The memory it hands out is aligned to 8 bytes, holds initialised bytes (of any value) and stays at the same address until it is freed.
+/// The memory it hands out is aligned to 8 bytes, holds initialised bytes (of any value) and stays at the same address
+/// until it is freed.
 pub trait Arena {
     /// Memory for `bytes` bytes, or `None` when there is no room. Must not raise.
     fn allocate(&self, bytes: usize) -> Option<ArenaPtr>;
@@ -26,17 +27,19 @@ pub trait Arena {
     /// Gives memory back. Must not raise.
     ///
     /// # Safety
-    /// `ptr` came from `allocate` of this arena (in any process), was not freed since, and nobody reads or writes it any more.
+    /// `ptr` came from `allocate` of this arena (in any process), was not freed since, and nobody reads or writes it
+    /// any more.
     unsafe fn free(&self, ptr: ArenaPtr);
 
     /// Where `ptr` is in this process. Called on every read; must not lock or raise.
     fn address(&self, ptr: ArenaPtr) -> *mut u8;
 }
 
-/// The locks of the cache. Each call takes one lock, runs `f` and releases the lock. `f` is short, cannot fail, and calls nothing outside
-/// this crate and none of these functions.
+/// The locks of the cache. Each call takes one lock, runs `f` and releases the lock. `f` is short, cannot fail, and
+/// calls nothing outside this crate and none of these functions.
 pub trait Locks {
-    /// Runs `f` while holding the lock of a partition (below [`crate::cache::layout::PARTITIONS`]) together with other readers.
+    /// Runs `f` while holding the lock of a partition (below [`crate::cache::layout::PARTITIONS`]) together with other
+    /// readers.
     fn shared<R>(&self, partition: usize, f: impl FnOnce() -> R) -> R;
     /// Runs `f` while holding the lock of a partition alone.
     fn exclusive<R>(&self, partition: usize, f: impl FnOnce() -> R) -> R;

@@ -1,5 +1,5 @@
-//! The cache over one block of shared memory. Each file says who changes its state, and under which lock; `lib.rs` has the whole table. The
-//! files, each of which imports only files further down:
+//! The cache over one block of shared memory. Each file says who changes its state, and under which lock; `lib.rs` has
+//! the whole table. The files, each of which imports only files further down:
 //!
 //! | file | what it holds |
 //! |---|---|

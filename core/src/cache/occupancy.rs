@@ -1,6 +1,7 @@
-//! Which records of the entry table are published: one bit each, so that a search for published entries passes over the others 64 at a
-//! time. A bit is set and cleared in the step that publishes or retires its entry, under the same partition lock. A word of 64 bits is an
-//! atomic that anybody reads. A bit may be out of date as soon as it is read: `pin_seen` decides.
+//! Which records of the entry table are published: one bit each, so that a search for published entries passes over the
+//! others 64 at a time. A bit is set and cleared in the step that publishes or retires its entry, under the same
+//! partition lock. A word of 64 bits is an atomic that anybody reads. A bit may be out of date as soon as it is read:
+//! `pin_seen` decides.
 
 use crate::atomics::Ordering::{Acquire, Release};
 use crate::cache::memory::{Arena, Locks};

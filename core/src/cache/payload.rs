@@ -1,6 +1,7 @@
-//! The layout of an entry's payload memory: one head (a time, dependencies, column description, text) and a list of chunks (data). The process that
-//! fills the entry writes it (see `fill`). It is constant from publication until the last pin is gone, but for the time, an atomic. The process that took the entry out
-//! of limbo frees it. No lock is held here.
+//! The layout of an entry's payload memory: one head (a time, dependencies, column description, text) and a list of
+//! chunks (data). The process that fills the entry writes it (see `fill`). It is constant from publication until the
+//! last pin is gone, but for the time, an atomic. The process that took the entry out of limbo frees it. No lock is
+//! held here.
 
 use crate::atomics::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use crate::cache::entry::{Dependency, Entry};
@@ -42,7 +43,8 @@ impl ChunkHeader {
 const HEADER: usize = size_of::<ChunkHeader>();
 const DATA_ALIGNMENT: usize = 64;
 
-/// Bytes that a chunk takes from the arena beyond its data: the header, and at most 56 bytes from a multiple of 8 to the next one of 64.
+/// Bytes that a chunk takes from the arena beyond its data: the header, and at most 56 bytes from a multiple of 8 to
+/// the next one of 64.
 pub const CHUNK_OVERHEAD: usize = HEADER + DATA_ALIGNMENT - 8;
 
 /// Bytes of the time that a head begins with.
@@ -61,7 +63,8 @@ pub(crate) struct HeadShape {
 }
 
 impl HeadShape {
-    /// The time at which the entry was last known to be good comes first, then the cost of the plan and the dependencies, for their alignment; the description after them is aligned to 8, as its reader expects.
+    /// The time at which the entry was last known to be good comes first, then the cost of the plan and the
+    /// dependencies, for their alignment; the description after them is aligned to 8, as its reader expects.
     pub(crate) fn new(dependencies: usize, descriptor: usize, text: usize) -> Self {
         let descriptor_at = DEPENDENCIES + dependencies * size_of::<Dependency>();
         let text_at = descriptor_at + descriptor;
@@ -91,12 +94,14 @@ impl<'a> Iterator for Chunks<'a> {
             return None;
         }
         let start = self.arena.address(self.next);
-        // SAFETY: the list holds chunks made by `append_chunk`, which put a header at the start of each; the pin keeps them.
+        // SAFETY: the list holds chunks made by `append_chunk`, which put a header at the start of each; the pin keeps
+        // them.
         let header = unsafe { chunk_header(start) };
         let len = header.len();
         self.next = header.next();
-        // SAFETY: the allocation holds `len` bytes at the aligned place (`append_chunk` over-allocated for it). They are initialised, and nobody
-        // writes them between publication and the end of the last pin, which `'a` does not outlive.
+        // SAFETY: the allocation holds `len` bytes at the aligned place (`append_chunk` over-allocated for it). They
+        // are initialised, and nobody writes them between publication and the end of the last pin, which `'a` does not
+        // outlive.
         Some(unsafe { std::slice::from_raw_parts(data_of(start), len) })
     }
 }
@@ -104,7 +109,8 @@ impl<'a> Iterator for Chunks<'a> {
 /// # Safety
 /// `start` is the start of a chunk that stays allocated for `'a`.
 pub(crate) unsafe fn chunk_header<'a>(start: *mut u8) -> &'a ChunkHeader {
-    // SAFETY: the caller guarantees a chunk there; arenas align to 8 bytes, as the header needs; its fields are atomics, so sharing is fine.
+    // SAFETY: the caller guarantees a chunk there; arenas align to 8 bytes, as the header needs; its fields are
+    // atomics, so sharing is fine.
     unsafe { &*start.cast::<ChunkHeader>() }
 }
 
@@ -127,7 +133,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
     }
 
-    /// Frees everything an entry owns. The entry is out of the index and out of limbo, and has no pins: it is the caller's alone.
+    /// Frees everything an entry owns. The entry is out of the index and out of limbo, and has no pins: it is the
+    /// caller's alone.
     pub(crate) fn free_payload(&self, entry: &Entry) {
         let chunks = ArenaPtr(entry.first_chunk.swap(0, Relaxed));
         entry.last_chunk.store(0, Relaxed);

@@ -1,5 +1,5 @@
-//! Published entries: looked up, pinned, read, checked against a snapshot, retired. `index` says which locks a lookup and a retirement
-//! take; the rest uses atomics only.
+//! Published entries: looked up, pinned, read, checked against a snapshot, retired. `index` says which locks a lookup
+//! and a retirement take; the rest uses atomics only.
 
 use crate::atomics::Ordering::Relaxed;
 use crate::cache::entry::{Dependency, EntryId, Life};
@@ -49,7 +49,8 @@ pub enum Validity {
 }
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
-    /// Finds and pins the entry of a key. The entry may be expired, outdated or another statement's: the caller checks before serving it.
+    /// Finds and pins the entry of a key. The entry may be expired, outdated or another statement's: the caller checks
+    /// before serving it.
     #[must_use]
     pub fn lookup(&self, key: CacheKey) -> Option<Pin> {
         let pin = self.find_and_pin(key)?;
@@ -124,16 +125,17 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         self.entry(pin.entry.0).keep_outdated();
     }
 
-    /// Does somebody take the entry when it is outdated?
+    /// Returns true if somebody takes the entry when it is outdated.
     #[must_use]
     pub fn keeps_outdated(&self, pin: &Pin) -> bool {
         self.entry(pin.entry.0).keeps_outdated()
     }
 
-    /// Has nothing changed since the entry was computed but rows of relations that are known? `database` is that of the entry.
+    /// Returns true if nothing has changed since the entry was computed but rows of relations that are known.
+    /// `database` is that of the entry.
     ///
-    /// A change of any definition moves the version of the catalogs before it can be visible. What concerns all databases, and changes of
-    /// unknown relations, have slots that the entry rests on.
+    /// A change of any definition moves the version of the catalogs before it can be visible. What concerns all
+    /// databases, and changes of unknown relations, have slots that the entry rests on.
     #[must_use]
     pub fn only_rows_changed(&self, pin: &Pin, database: u32) -> bool {
         let versions = self.versions();
@@ -142,7 +144,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         catalogs == self.entry(pin.entry.0).catalogs() && self.view(pin).dependencies().iter().all(is_same)
     }
 
-    /// Takes the entry out of the index; true if this call did. The first [`Store::reclaim`] after the last pin is gone frees its memory.
+    /// Takes the entry out of the index; true if this call did. The first [`Store::reclaim`] after the last pin is gone
+    /// frees its memory.
     pub fn retire(&self, pin: &Pin) -> bool {
         let _step = self.step();
         let index = pin.entry.0;
@@ -154,8 +157,9 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         retired
     }
 
-    /// Retires every published entry that `matches`, frees those without a pin, and returns how many were retired. Each entry is pinned
-    /// while `matches` reads it; no lock is held. `matches` should not raise an error of the server, which would leave the pin behind.
+    /// Retires every published entry that `matches`, frees those without a pin, and returns how many were retired. Each
+    /// entry is pinned while `matches` reads it; no lock is held. `matches` should not raise an error of the server,
+    /// which would leave the pin behind.
     pub fn retire_matching(&self, mut matches: impl FnMut(&EntryView<'_>) -> bool) -> u64 {
         let mut retired = 0;
         self.visit(|pin| {

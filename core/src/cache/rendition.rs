@@ -1,5 +1,6 @@
-//! The record of a rendition: the messages of all rows of an entry, ready for a client with certain formats and settings. It stands at the
-//! start of an allocation of the arena; the blocks of messages follow in others. `renditions` says who writes it when. No lock is taken here.
+//! The record of a rendition: the messages of all rows of an entry, ready for a client with certain formats and
+//! settings. It stands at the start of an allocation of the arena; the blocks of messages follow in others.
+//! `renditions` says who writes it when. No lock is taken here.
 
 use crate::atomics::{
     AtomicU32, AtomicU64,
@@ -25,7 +26,8 @@ pub(crate) enum Progress {
 /// The head of a rendition.
 #[repr(C)]
 pub(crate) struct RenditionHead {
-    /// The next rendition of the entry, or null. Changed by whoever has taken the list, or puts it in front of the list.
+    /// The next rendition of the entry, or null. Changed by whoever has taken the list, or puts it in front of the
+    /// list.
     next: AtomicU64,
     /// By the process that makes it.
     key_hi: AtomicU64,
@@ -41,7 +43,8 @@ pub(crate) struct RenditionHead {
 pub(crate) const HEAD: usize = size_of::<RenditionHead>();
 
 impl RenditionHead {
-    /// Makes it that of an empty rendition that is being made. By the process that has allocated it, before anybody else knows it.
+    /// Makes it that of an empty rendition that is being made. By the process that has allocated it, before anybody
+    /// else knows it.
     pub(crate) fn begin(&self, key: Hash128) {
         self.next.store(0, Relaxed);
         self.bytes.store(HEAD as u64, Relaxed);

@@ -1,10 +1,11 @@
 //! Renditions of entries: finished messages, kept beside the columns, so that a hit is sent as it lies there.
 //!
-//! An entry has a list of them. A process that holds a pin makes one: it puts the head at the front of the list at once (`Store::begin_rendition`),
-//! so that whatever becomes of the process, the memory belongs to the entry; then it adds blocks, and says at last that it is ready. Nobody reads
-//! it before that, and it is constant afterwards. All of a list is freed with its entry, or earlier, when room is needed: by a process
-//! that has taken the list off the entry, has a pin, and then finds no other pin and no hold (`seats`). A reader that comes later finds no list.
-//! So the fences of holds serve here, too: the reader's stands between its hold and its look at the list, the other's between taking the
+//! An entry has a list of them. A process that holds a pin makes one: it puts the head at the front of the list at once
+//! (`Store::begin_rendition`), so that whatever becomes of the process, the memory belongs to the entry; then it adds
+//! blocks, and says at last that it is ready. Nobody reads it before that, and it is constant afterwards. All of a list
+//! is freed with its entry, or earlier, when room is needed: by a process that has taken the list off the entry, has a
+//! pin, and then finds no other pin and no hold (`seats`). A reader that comes later finds no list. So the fences of
+//! holds serve here, too: the reader's stands between its hold and its look at the list, the other's between taking the
 //! list and looking for holds.
 //!
 //! No lock is taken here; the arena takes its own.
@@ -53,16 +54,16 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// A block of a rendition of a pinned entry, and the next one.
     pub fn block<'p>(&'p self, _pin: &'p Pin, place: BlockPlace) -> (&'p [u8], Option<BlockPlace>) {
         let start = self.arena.address(place.0);
-        // SAFETY: places are made by `rendition` and by this, of a ready rendition: `append_block` has put a header and that many bytes behind it
-        // there. They are constant, and stay while the entry is pinned, which it is for `'p`.
+        // SAFETY: places are made by `rendition` and by this, of a ready rendition: `append_block` has put a header and
+        // that many bytes behind it there. They are constant, and stay while the entry is pinned, which it is for `'p`.
         unsafe {
             let header = chunk_header(start);
             (std::slice::from_raw_parts(data_of(start), header.len()), BlockPlace::of(header.next()))
         }
     }
 
-    /// Begins a rendition of a pinned entry. `None` for a fragment, if there is one of this key, or too many, or no free memory (nothing is evicted for it),
-    /// or if the entry is outdated.
+    /// Begins a rendition of a pinned entry. `None` for a fragment, if there is one of this key, or too many, or no
+    /// free memory (nothing is evicted for it), or if the entry is outdated.
     #[must_use]
     pub fn begin_rendition(&self, pin: &Pin, key: Hash128) -> Option<Draft> {
         let _step = self.step();
@@ -98,7 +99,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         Some(Draft { index, head: place })
     }
 
-    /// Adds a block of whole messages, given in parts. False if there is no free memory for it, or the rendition is too large: it should be given up.
+    /// Adds a block of whole messages, given in parts. False if there is no free memory for it, or the rendition is too
+    /// large: it should be given up.
     #[must_use]
     pub fn append_block(&self, draft: &Draft, parts: &[&[u8]]) -> bool {
         let _step = self.step();
@@ -110,7 +112,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
         let Some(place) = self.arena.allocate(bytes) else { return false };
         let start = self.arena.address(place);
-        // SAFETY: the allocation is ours, larger than a header, and holds that many bytes behind its header (`CHUNK_OVERHEAD`).
+        // SAFETY: the allocation is ours, larger than a header, and holds that many bytes behind its header
+        // (`CHUNK_OVERHEAD`).
         unsafe {
             chunk_header(start).set(ArenaPtr::NULL, length);
             let mut place = data_of(start);
@@ -129,8 +132,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         true
     }
 
-    /// Lets others read it. The entry is pinned by this process. If it is outdated by now, gives the rendition up: what was put in may tell of the
-    /// change, and whoever holds the entry from before it would read that.
+    /// Lets others read it. The entry is pinned by this process. If it is outdated by now, gives the rendition up: what
+    /// was put in may tell of the change, and whoever holds the entry from before it would read that.
     pub fn publish_rendition(&self, draft: Draft) {
         if self.is_still_current(draft.index) {
             self.head_at(draft.head).set(Progress::Ready);
@@ -139,7 +142,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
     }
 
-    /// Gives it up for good, since there is no room for it: what it has is freed, and nobody begins it again before it is dropped.
+    /// Gives it up for good, since there is no room for it: what it has is freed, and nobody begins it again before it
+    /// is dropped.
     pub fn refuse_rendition(&self, draft: Draft) {
         let _step = self.step();
         let head = self.head_at(draft.head);
@@ -153,7 +157,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         self.head_at(draft.head).set(Progress::GivenUp);
     }
 
-    /// Frees the renditions of an entry that this process has pinned, and nobody else; true if there were some. Else leaves them.
+    /// Frees the renditions of an entry that this process has pinned, and nobody else; true if there were some. Else
+    /// leaves them.
     pub(crate) fn drop_renditions(&self, index: u32) -> bool {
         let _step = self.step();
         let entry = self.entry(index);
@@ -222,7 +227,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
 
     /// The head at a place of a list, which the caller's pin keeps, or that only the caller knows.
     fn head_at(&self, place: ArenaPtr) -> &RenditionHead {
-        // SAFETY: the place was allocated for a head by `begin_rendition`, and is freed only when nobody has the entry pinned.
+        // SAFETY: the place was allocated for a head by `begin_rendition`, and is freed only when nobody has the entry
+        // pinned.
         unsafe { head_at(&self.arena, place) }
     }
 }

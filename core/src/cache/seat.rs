@@ -1,5 +1,5 @@
-//! The record of a seat: what one process writes while it serves hits, on lines of its own. `seats` says who else writes and reads it, and why
-//! that is safe. All fields are atomics; nothing here takes a lock.
+//! The record of a seat: what one process writes while it serves hits, on lines of its own. `seats` says who else
+//! writes and reads it, and why that is safe. All fields are atomics; nothing here takes a lock.
 
 use crate::atomics::{
     AtomicI64, AtomicU64,
@@ -35,7 +35,8 @@ pub(crate) struct Tally {
     pub(crate) added_at: AtomicI64,
 }
 
-/// An entry and how often it was used, in one word: number of the record plus one, the low bits of its generation, hits.
+/// An entry and how often it was used, in one word: number of the record plus one, the low bits of its generation,
+/// hits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Uses(pub(crate) u64);
 
@@ -64,7 +65,8 @@ impl Uses {
         (self.0 as u32).checked_sub(1)
     }
 
-    /// May the entry of this generation be the one that was used? It is, unless the record was used again 65,536 times since.
+    /// Returns true if the entry of this generation may be the one that was used. It is, unless the record was used
+    /// again 65,536 times since.
     pub(crate) fn is_of(self, generation: u32) -> bool {
         (self.0 >> Self::GENERATION) as u16 == generation as u16
     }

@@ -1,14 +1,17 @@
-//! Seats: a few lines of the block for each process, which only that process writes while it serves hits. A hit then seldom writes a line that others write: an entry's uses are added to it at most every [`LAG`].
+//! Seats: a few lines of the block for each process, which only that process writes while it serves hits. A hit then
+//! seldom writes a line that others write: an entry's uses are added to it at most every [`LAG`].
 //!
-//! *Holds.* A process that looks an entry up writes the number of its record into a free word of its seat, and only then looks whether the
-//! record is published. A process that wants to free a retired record looks through all seats first. Between the two steps of each lies a
-//! fence of sequential consistency: the one who reads sees the record retired, or the one who frees sees the hold. A process whose words are all
-//! in use counts its pin at the entry. `core/tests/seats.rs` goes through all interleavings.
+//! *Holds.* A process that looks an entry up writes the number of its record into a free word of its seat, and only
+//! then looks whether the record is published. A process that wants to free a retired record looks through all seats
+//! first. Between the two steps of each lies a fence of sequential consistency: the one who reads sees the record
+//! retired, or the one who frees sees the hold. A process whose words are all in use counts its pin at the entry.
+//! `core/tests/seats.rs` goes through all interleavings.
 //!
-//! *Uses.* Hits and last uses of an entry are gathered in the seat for up to [`LAG`], then added to the entry. Whoever wants them exactly
-//! gathers them from all seats ([`Store::gather_uses`]).
+//! *Uses.* Hits and last uses of an entry are gathered in the seat for up to [`LAG`], then added to the entry. Whoever
+//! wants them exactly gathers them from all seats ([`Store::gather_uses`]).
 //!
-//! All fields are atomics. Holds are written by the process of the seat alone; uses also by those who gather them. Nothing here takes a lock.
+//! All fields are atomics. Holds are written by the process of the seat alone; uses also by those who gather them.
+//! Nothing here takes a lock.
 
 use crate::atomics::{
     Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
@@ -34,7 +37,7 @@ pub(crate) struct Held<'s, 'a, L: Locks, A: Arena> {
 }
 
 impl<L: Locks, A: Arena> Held<'_, '_, L, A> {
-    /// Does a process hold this record?
+    /// Returns true if a process holds this record.
     pub(crate) fn has(&self, index: u32) -> bool {
         self.listed[..self.count].contains(&index)
             || (self.are_more && self.store.held_by_all().any(|held| held == index))
@@ -42,7 +45,8 @@ impl<L: Locks, A: Arena> Held<'_, '_, L, A> {
 }
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
-    /// Pins a record by the seat of this process, if it has one with a free word. The record may be of any state: the caller reads that next.
+    /// Pins a record by the seat of this process, if it has one with a free word. The record may be of any state: the
+    /// caller reads that next.
     pub(crate) fn hold(&self, index: u32) -> Option<Hold> {
         self.seat()?.hold(index)
     }
@@ -68,8 +72,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
     }
 
-    /// What all processes hold. A record that was retired before the call, and is not held now, is not read by anybody who pinned it by a seat,
-    /// nor will be.
+    /// What all processes hold. A record that was retired before the call, and is not held now, is not read by anybody
+    /// who pinned it by a seat, nor will be.
     pub(crate) fn held(&self) -> Held<'_, '_, L, A> {
         // Pairs with the fence of `Seat::hold`.
         fence(SeqCst);
@@ -91,8 +95,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         self.taken_seats().iter().flat_map(Seat::held)
     }
 
-    /// Takes the seat of this process, whose number no other process has. To be called once, before the first lookup. Whoever had the seat
-    /// before has ended.
+    /// Takes the seat of this process, whose number no other process has. To be called once, before the first lookup.
+    /// Whoever had the seat before has ended.
     pub fn take_seat(&self) {
         self.header().seated.fetch_add(1, AcqRel);
         let Some((number, seat)) = self.seat_number().zip(self.seat()) else { return };

@@ -1,6 +1,6 @@
-//! How quick runs are that are alike, and how many there were: those of one form, of one fingerprint of texts, or of one
-//! key. By that it is decided what is looked up, stored, waited for and combined of fragments. A word for each, changed
-//! by anybody, without a lock (`speed_word`). Hashes that share a place take it from each other. What was
+//! How quick runs are that are alike, and how many there were: those of one form, of one fingerprint of texts, or of
+//! one key. By that it is decided what is looked up, stored, waited for and combined of fragments. A word for each,
+//! changed by anybody, without a lock (`speed_word`). Hashes that share a place take it from each other. What was
 //! forgotten is only new once more.
 
 use crate::cache::memory::{Arena, Locks};

@@ -1,5 +1,6 @@
-//! The records of what became of the executions of each statement: one that all processes share, and the few of each process in which it
-//! gathers. `statements` says who writes them, and under which lock. All fields are atomics, so that zeroed memory is a record of nothing.
+//! The records of what became of the executions of each statement: one that all processes share, and the few of each
+//! process in which it gathers. `statements` says who writes them, and under which lock. All fields are atomics, so
+//! that zeroed memory is a record of nothing.
 
 use crate::atomics::{
     AtomicI64, AtomicU32, AtomicU64,
@@ -192,8 +193,8 @@ const _: () = assert!(size_of::<Gathering>() == 512);
 pub(crate) type Taken<const N: usize> = [Option<(StatementKey, StatementCounts)>; N];
 
 impl Gathering {
-    /// Gathers an execution. Returns what is to be added to what all share now: the statement's own counts if they were gathered for long
-    /// enough, and those of another one that had the place.
+    /// Gathers an execution. Returns what is to be added to what all share now: the statement's own counts if they were
+    /// gathered for long enough, and those of another one that had the place.
     pub(crate) fn note(&self, key: StatementKey, counts: StatementCounts, now: i64) -> Taken<2> {
         if !self.enter(1) {
             return [Some((key, counts)), None];
@@ -206,7 +207,8 @@ impl Gathering {
             record.add(key, counts, record.last_added());
             [None, None]
         } else {
-            // The first execution after a while is added at once, so that little is missing of a process that then does something else.
+            // The first execution after a while is added at once, so that little is missing of a process that then does
+            // something else.
             let before = record.take();
             record.write(key, StatementCounts::default(), now);
             match before {

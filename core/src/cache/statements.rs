@@ -1,13 +1,13 @@
-//! What became of the executions of each statement: hits, misses, bypasses, by query id, role and database. In a table of fixed size, in sets
-//! of eight. A statement that finds its set full takes the place of the one that was not executed for longest, whose counts are
-//! gone: such losses are counted.
+//! What became of the executions of each statement: hits, misses, bypasses, by query id, role and database. In a table
+//! of fixed size, in sets of eight. A statement that finds its set full takes the place of the one that was not
+//! executed for longest, whose counts are gone: such losses are counted.
 //!
-//! A process gathers in lines of its own (`Gathering`) for up to a tenth of a second, so that a hit seldom writes a line that others write.
-//! Whoever wants the counts exactly takes them out of all processes' lines first. What was taken out is added to the table by whoever took it, so each
-//! count is in one place at any time.
+//! A process gathers in lines of its own (`Gathering`) for up to a tenth of a second, so that a hit seldom writes a
+//! line that others write. Whoever wants the counts exactly takes them out of all processes' lines first. What was
+//! taken out is added to the table by whoever took it, so each count is in one place at any time.
 //!
-//! The places of a set are read and written under the partition lock of the set's number; gatherings under a word of their own, for which
-//! nobody waits. No two of these are held together.
+//! The places of a set are read and written under the partition lock of the set's number; gatherings under a word of
+//! their own, for which nobody waits. No two of these are held together.
 
 use crate::atomics::Ordering::Relaxed;
 use crate::cache::layout::PARTITIONS;

@@ -1,6 +1,7 @@
-//! Steps: changes of several words of the block that belong together, such as taking a record, adding a chunk, publishing, retiring. Two counts tell
-//! how many have begun and how many have ended, so that `check` knows whether what it has read belongs together. Any process counts, without a
-//! lock; no step can fail, raise or wait for a client, so each one that begins ends.
+//! Steps: changes of several words of the block that belong together, such as taking a record, adding a chunk,
+//! publishing, retiring. Two counts tell how many have begun and how many have ended, so that `check` knows whether
+//! what it has read belongs together. Any process counts, without a lock; no step can fail, raise or wait for a client,
+//! so each one that begins ends.
 
 use crate::atomics::{
     AtomicU64,
@@ -40,7 +41,7 @@ impl Steps {
         Step { steps: self }
     }
 
-    /// Is nobody in a step at this moment?
+    /// Returns true if nobody is in a step at this moment.
     pub(crate) fn quiet(&self) -> Option<Quiet> {
         // Ended ones first: those that end later have begun later, or are in between.
         let ended = self.ended.load(Acquire);
@@ -48,7 +49,7 @@ impl Steps {
         (begun == ended).then_some(Quiet { begun })
     }
 
-    /// Has no step begun since? Then what was read since belongs together.
+    /// Returns true if no step has begun since. Then what was read since belongs together.
     pub(crate) fn is_still(&self, quiet: Quiet) -> bool {
         fence(Acquire);
         self.begun.load(Relaxed) == quiet.begun

@@ -1,14 +1,14 @@
-//! The store as one process sees it: the shared block, what the host lends it, and references to the parts of the block. What can be done
-//! with entries is in the files that add methods to [`Store`]: `published` (look up, read, retire), `fill` (store an answer), `limbo`
-//! (free), `eviction` (make room).
+//! The store as one process sees it: the shared block, what the host lends it, and references to the parts of the
+//! block. What can be done with entries is in the files that add methods to [`Store`]: `published` (look up, read,
+//! retire), `fill` (store an answer), `limbo` (free), `eviction` (make room).
 //!
-//! An answer goes `reserve` → `append`… → `publish` (or `abandon`), is found by `lookup`, is read through `view` while it is pinned, and
-//! leaves by `retire`. Its memory is freed by the first `reclaim` after the last pin is gone. `index` says which partition lock each step
-//! takes, `limbo` when the store lock is taken. No step holds two locks, and no lock is held during a call of the arena, a call of a
-//! caller's closure, or an eviction.
+//! An answer goes `reserve` → `append`… → `publish` (or `abandon`), is found by `lookup`, is read through `view` while
+//! it is pinned, and leaves by `retire`. Its memory is freed by the first `reclaim` after the last pin is gone. `index`
+//! says which partition lock each step takes, `limbo` when the store lock is taken. No step holds two locks, and no
+//! lock is held during a call of the arena, a call of a caller's closure, or an eviction.
 //!
-//! Handles (`Pin`, `Fill`) have no `Drop`, because an error of the server runs none. The caller registers the entry with its own clean-up,
-//! which calls [`Store::unpin`] or [`Store::abandon_unlocked`]: these use atomics only.
+//! Handles (`Pin`, `Fill`) have no `Drop`, because an error of the server runs none. The caller registers the entry
+//! with its own clean-up, which calls [`Store::unpin`] or [`Store::abandon_unlocked`]: these use atomics only.
 
 use crate::atomics::{
     AtomicU32, AtomicU64,
@@ -46,21 +46,24 @@ pub struct Store<'a, L: Locks, A: Arena> {
 }
 
 impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
-    /// Makes the bookkeeping of an empty cache. The process that created the block calls it once, before anybody attaches.
+    /// Makes the bookkeeping of an empty cache. The process that created the block calls it once, before anybody
+    /// attaches.
     ///
     /// # Safety
     /// `base` points to `layout.total` writable bytes, aligned to 64, that nobody else uses yet.
     pub unsafe fn initialize(base: *mut u8, layout: &Layout) {
-        // SAFETY: the caller lends us the whole block, and the bookkeeping is its first part. All its structures are valid, and empty,
-        // when zeroed.
+        // SAFETY: the caller lends us the whole block, and the bookkeeping is its first part. All its structures are
+        // valid, and empty, when zeroed.
         unsafe { base.write_bytes(0, layout.bookkeeping_bytes()) };
     }
 
-    /// The store in a block that [`Store::initialize`] prepared. `stripe` is this process's stripe of the counters; any number will do.
+    /// The store in a block that [`Store::initialize`] prepared. `stripe` is this process's stripe of the counters; any
+    /// number will do.
     ///
     /// # Safety
-    /// `base` points to the initialized block of this layout, not null, mapped at the same address in every process and for `'a`. `locks` are
-    /// the same locks in every process, and `arena` allocates from the arena part of this block only, or from memory shared the same way.
+    /// `base` points to the initialized block of this layout, not null, mapped at the same address in every process and
+    /// for `'a`. `locks` are the same locks in every process, and `arena` allocates from the arena part of this block
+    /// only, or from memory shared the same way.
     pub unsafe fn attach(base: *mut u8, layout: &'a Layout, locks: L, arena: A, stripe: usize) -> Self {
         Self {
             // SAFETY: the caller guarantees that it is not null.
@@ -73,8 +76,8 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         }
     }
 
-    /// The same store for a process that has the seat of this number, if there are so many. No two processes that run may have the same, and each
-    /// calls [`Store::take_seat`] before its first lookup.
+    /// The same store for a process that has the seat of this number, if there are so many. No two processes that run
+    /// may have the same, and each calls [`Store::take_seat`] before its first lookup.
     #[must_use]
     pub fn seated(self, number: u32) -> Self {
         Self { seat: (number < self.layout.seat_count).then_some(number), ..self }
@@ -82,21 +85,23 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
 
     /// The versions of what results rest on.
     pub fn versions(&self) -> Versions<'_> {
-        // SAFETY: the layout has room for this number of slots at this offset, aligned to their lines; zeroed memory is valid; all fields
-        // are atomics.
+        // SAFETY: the layout has room for this number of slots at this offset, aligned to their lines; zeroed memory is
+        // valid; all fields are atomics.
         let slots = unsafe { self.parts::<Slot>(self.layout.slots, self.layout.slot_count) };
         Versions::new(slots, &self.header().constant.base_floor)
     }
 
     /// Whose definitions are being changed at this moment.
     pub fn definers(&self) -> Definers<'_> {
-        // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all of them are atomics.
+        // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all of them
+        // are atomics.
         Definers::new(unsafe { self.part::<[AtomicU32; definers::COUNTS]>(self.layout.definers) }, self.prepared())
     }
 
     /// Who computes which answer at this moment.
     pub fn claims(&self) -> Claims<'_> {
-        // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all fields are atomics.
+        // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all fields
+        // are atomics.
         Claims::new(unsafe { self.part::<[ClaimPlace; CLAIMS]>(self.layout.claims) })
     }
 
@@ -107,7 +112,8 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
 
     /// The event counters.
     pub fn counters(&self) -> Counters<'a> {
-        // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all fields are atomics.
+        // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all fields
+        // are atomics.
         Counters::new(unsafe { self.part::<[Stripe; STRIPES]>(self.layout.stripes) })
     }
 
@@ -122,7 +128,8 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         self.header().constant.seed.load(Relaxed)
     }
 
-    /// Notes that a transaction that changed definitions is about to be prepared: the process that commits it will not know what it changed.
+    /// Notes that a transaction that changed definitions is about to be prepared: the process that commits it will not
+    /// know what it changed.
     pub fn note_prepared_definitions(&self) {
         self.prepared().note_one();
     }
@@ -137,13 +144,13 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         self.prepared().forget_past();
     }
 
-    /// Is it still unknown whether transactions from before the start are prepared?
+    /// Returns true if it is still unknown whether transactions from before the start are prepared.
     #[must_use]
     pub fn past_is_unknown(&self) -> bool {
         self.prepared().past_is_unknown()
     }
 
-    /// May there be, or have been, a prepared transaction that changed definitions?
+    /// Returns true if there may be, or have been, a prepared transaction that changed definitions.
     #[must_use]
     pub fn may_have_prepared_definitions(&self) -> bool {
         self.prepared().may_be()
@@ -192,23 +199,25 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
     }
 
     pub(crate) fn header(&self) -> &Header {
-        // SAFETY: the layout has room for it at this offset, aligned to a line; zeroed memory is valid; all fields are atomics.
+        // SAFETY: the layout has room for it at this offset, aligned to a line; zeroed memory is valid; all fields are
+        // atomics.
         unsafe { self.part::<Header>(self.layout.header) }
     }
 
     /// The record of an entry.
     pub(crate) fn entry(&self, index: u32) -> &Entry {
         debug_assert!(index < self.layout.max_entries);
-        // SAFETY: indexes come from the free list, the fresh counter or a link, all of which stay below `max_entries`; the layout made room
-        // for that many entries at this offset, aligned to a cache line; zeroed memory is an entry; all fields are atomics.
+        // SAFETY: indexes come from the free list, the fresh counter or a link, all of which stay below `max_entries`;
+        // the layout made room for that many entries at this offset, aligned to a cache line; zeroed memory is an
+        // entry; all fields are atomics.
         unsafe { &*self.base.as_ptr().add(self.layout.entries).cast::<Entry>().add(index as usize) }
     }
 
     /// A bucket of the index, by its number modulo the number of buckets, which is a power of two.
     pub(crate) fn bucket(&self, number: usize) -> &Bucket {
         let number = number & (self.layout.bucket_count - 1);
-        // SAFETY: the number was cut to stay below the number of buckets, for which the layout made room at this offset; the block is
-        // mapped and was zeroed, as `attach` was promised, and a bucket is an atomic.
+        // SAFETY: the number was cut to stay below the number of buckets, for which the layout made room at this
+        // offset; the block is mapped and was zeroed, as `attach` was promised, and a bucket is an atomic.
         unsafe { &*self.base.as_ptr().add(self.layout.buckets).cast::<Bucket>().add(number) }
     }
 
@@ -224,8 +233,8 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
 
     /// The words that say which records are published: see `occupancy`.
     pub(crate) fn occupied(&self) -> &[AtomicU64] {
-        // SAFETY: the layout has room for this number of words at this offset, aligned to a line; the block is mapped and was zeroed, as
-        // `attach` was promised, and an atomic may be shared.
+        // SAFETY: the layout has room for this number of words at this offset, aligned to a line; the block is mapped
+        // and was zeroed, as `attach` was promised, and an atomic may be shared.
         unsafe { self.parts::<AtomicU64>(self.layout.occupied, self.layout.occupied_words()) }
     }
 
@@ -245,8 +254,8 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
     }
 
     fn seats(&self) -> &[Seat] {
-        // SAFETY: the layout has room for this number of seats at this offset, aligned to their lines; zeroed memory is valid; all fields are
-        // atomics.
+        // SAFETY: the layout has room for this number of seats at this offset, aligned to their lines; zeroed memory is
+        // valid; all fields are atomics.
         unsafe { self.parts::<Seat>(self.layout.seats, self.layout.seat_count as usize) }
     }
 
@@ -262,15 +271,15 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
     }
 
     fn gatherings(&self) -> &[Gathering] {
-        // SAFETY: the layout has room for one for each seat at this offset, aligned to their lines; zeroed memory is valid; all fields are
-        // atomics.
+        // SAFETY: the layout has room for one for each seat at this offset, aligned to their lines; zeroed memory is
+        // valid; all fields are atomics.
         unsafe { self.parts::<Gathering>(self.layout.gatherings, self.layout.seat_count as usize) }
     }
 
     /// The counts of statements: see `statements`.
     pub(crate) fn statement_records(&self) -> &[StatementRecord] {
-        // SAFETY: the layout has room for this number of records at this offset, aligned to a line; zeroed memory is valid; all fields are
-        // atomics.
+        // SAFETY: the layout has room for this number of records at this offset, aligned to a line; zeroed memory is
+        // valid; all fields are atomics.
         unsafe { self.parts::<StatementRecord>(self.layout.statements, self.layout.statement_count) }
     }
 
@@ -289,7 +298,8 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
     }
 
     /// # Safety
-    /// The layout has room for `count` of `T` at `offset`, aligned for them; zeroed memory is a `T`, and a `T` may be shared.
+    /// The layout has room for `count` of `T` at `offset`, aligned for them; zeroed memory is a `T`, and a `T` may be
+    /// shared.
     unsafe fn parts<T: Sync>(&self, offset: usize, count: usize) -> &[T] {
         // SAFETY: the caller vouches for the place; `attach` was promised that the block is mapped and was zeroed.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset).cast::<T>(), count) }

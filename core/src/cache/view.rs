@@ -1,4 +1,5 @@
-//! What can be read of a published entry. Everything here is constant while the pin is held, except the usage figures, which are atomics.
+//! What can be read of a published entry. Everything here is constant while the pin is held, except the usage figures,
+//! which are atomics.
 
 use crate::atomics::{AtomicI64, Ordering::Relaxed};
 use crate::cache::entry::{Dependency, Entry, EntryId, EntryKind};
@@ -59,12 +60,13 @@ impl<'a> EntryView<'a> {
     #[must_use]
     pub fn dependencies(&self) -> &'a [Dependency] {
         let count = self.entry.dependency_count.load(Relaxed) as usize;
-        // SAFETY: `write_head` put `count` dependencies there, which is a place aligned for them; they stay unchanged while the
-        // entry is pinned, which it is for `'a`.
+        // SAFETY: `write_head` put `count` dependencies there, which is a place aligned for them; they stay unchanged
+        // while the entry is pinned, which it is for `'a`.
         unsafe { std::slice::from_raw_parts(self.head().add(self.shape().dependencies).cast::<Dependency>(), count) }
     }
 
-    /// The relations that the answer rests on, each once. On a standby a relation may have two dependencies, one after the other.
+    /// The relations that the answer rests on, each once. On a standby a relation may have two dependencies, one after
+    /// the other.
     pub fn relations(&self) -> impl Iterator<Item = u32> + '_ {
         let mut last = 0;
         self.dependencies()
@@ -73,7 +75,8 @@ impl<'a> EntryView<'a> {
             .filter(move |relation| *relation != 0 && std::mem::replace(&mut last, *relation) != *relation)
     }
 
-    /// Returns true if only a plan of its statement tells whether the result may be given, as the caller said when it was published.
+    /// Returns true if only a plan of its statement tells whether the result may be given, as the caller said when it
+    /// was published.
     #[must_use]
     pub fn needs_plan(&self) -> bool {
         self.entry.needs_plan()
@@ -82,7 +85,8 @@ impl<'a> EntryView<'a> {
     /// What that plan was estimated to cost, in the planner's own unit, as the caller gave it.
     #[must_use]
     pub fn plan_cost(&self) -> f64 {
-        // SAFETY: `write_head` put it there, aligned to 8; it stays unchanged while the entry is pinned, which it is for `'a`.
+        // SAFETY: `write_head` put it there, aligned to 8; it stays unchanged while the entry is pinned, which it is
+        // for `'a`.
         unsafe { self.head().add(COST).cast::<f64>().read() }
     }
 
@@ -116,8 +120,8 @@ impl<'a> EntryView<'a> {
         self.entry.bytes.load(Relaxed)
     }
 
-    /// What eviction goes by: the milliseconds that the entry is likely to save per second, for each of its megabytes, at `now` in
-    /// microseconds. The entry of the lowest score goes first.
+    /// What eviction goes by: the milliseconds that the entry is likely to save per second, for each of its megabytes,
+    /// at `now` in microseconds. The entry of the lowest score goes first.
     #[must_use]
     pub fn score(&self, now: i64) -> f64 {
         self.entry.worth(now).as_score()
@@ -177,7 +181,8 @@ impl<'a> EntryView<'a> {
         self.entry.role.load(Relaxed)
     }
 
-    /// It was found good at a time that is not before `then`. Of several who write at once any may be the last: each of their times is right.
+    /// It was found good at a time that is not before `then`. Of several who write at once any may be the last: each of
+    /// their times is right.
     pub(crate) fn renew(&self, then: i64) {
         if then.saturating_sub(self.known_good()) > RENEWAL {
             self.good().store(then, Relaxed);
@@ -185,7 +190,8 @@ impl<'a> EntryView<'a> {
     }
 
     fn good(&self) -> &'a AtomicI64 {
-        // SAFETY: `write_head` put it at the start of the head, which is aligned to 8 and stays while the entry is pinned, which it is for `'a`.
+        // SAFETY: `write_head` put it at the start of the head, which is aligned to 8 and stays while the entry is
+        // pinned, which it is for `'a`.
         unsafe { &*self.head().cast::<AtomicI64>() }
     }
 
@@ -202,7 +208,8 @@ impl<'a> EntryView<'a> {
     }
 
     fn head_bytes(&self, offset: usize, len: usize) -> &'a [u8] {
-        // SAFETY: `write_head` wrote `len` bytes at `offset` of the head; they stay unchanged while the entry is pinned, which it is for `'a`.
+        // SAFETY: `write_head` wrote `len` bytes at `offset` of the head; they stay unchanged while the entry is
+        // pinned, which it is for `'a`.
         unsafe { std::slice::from_raw_parts(self.head().add(offset), len) }
     }
 }

@@ -1,16 +1,19 @@
-//! What keeping an entry is worth: the time that it is likely to save, for its bytes. Pure arithmetic with integers; nothing is kept here.
+//! What keeping an entry is worth: the time that it is likely to save, for its bytes. Pure arithmetic with integers;
+//! nothing is kept here.
 //!
-//! How often an entry will be used is estimated as hyperbolic caching does (Blankstein, Sen, Freedman: "Hyperbolic Caching: Flexible Caching
-//! for Web Applications", USENIX ATC 2017): by its uses over the time in which they were counted. An entry whose uses have stopped is
-//! told by how long it has not been used.
+//! How often an entry will be used is estimated as hyperbolic caching does (Blankstein, Sen, Freedman: "Hyperbolic
+//! Caching: Flexible Caching for Web Applications", USENIX ATC 2017): by its uses over the time in which they were
+//! counted. An entry whose uses have stopped is told by how long it has not been used.
 
-/// A worth, or a part of one: the logarithm to base 2, in steps of 1/256. Products become sums, and no figure overflows.
+/// A worth, or a part of one: the logarithm to base 2, in steps of 1/256. Products become sums, and no figure
+/// overflows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Worth(i32);
 
 /// One bit of the logarithm: a factor of two.
 const BIT: i32 = 256;
-/// Added to the time in which uses were counted, in microseconds, so that what has just come is not thought to be used all the time.
+/// Added to the time in which uses were counted, in microseconds, so that what has just come is not thought to be used
+/// all the time.
 const LEAST_TIME: u64 = 1 << 23;
 /// Added to the time since the last use, in microseconds.
 const LEAST_IDLE: u64 = 1 << 10;
@@ -48,14 +51,14 @@ impl Worth {
         (f64::from(self.0) / f64::from(BIT)).exp2() * 1000.0 * 1_048_576.0
     }
 
-    /// Is this so little beside `other` that `other` stays?
+    /// Returns true if this is so little beside `other` that `other` stays.
     pub(crate) fn is_outweighed_by(self, other: Self) -> bool {
         self.0 + MARGIN < other.0
     }
 }
 
-/// The logarithm to base 2 of a number, in steps of 1/256, between powers of two as if it were linear; 0 for 0. Wrong by less than a tenth of a
-/// bit.
+/// The logarithm to base 2 of a number, in steps of 1/256, between powers of two as if it were linear; 0 for 0. Wrong
+/// by less than a tenth of a bit.
 fn logarithm(number: u64) -> i32 {
     let number = number.max(1);
     let whole = number.ilog2();

@@ -1,5 +1,5 @@
-//! The Arrow buffers of one column of a stored chunk, and how a value is read from them. Pure functions over the bytes of a chunk; nothing
-//! here is shared.
+//! The Arrow buffers of one column of a stored chunk, and how a value is read from them. Pure functions over the bytes
+//! of a chunk; nothing here is shared.
 
 /// One column of a chunk: its Arrow buffers.
 #[derive(Clone, Copy)]
@@ -13,7 +13,7 @@ pub struct ColumnBuffers<'a> {
 }
 
 impl<'a> ColumnBuffers<'a> {
-    /// Is the value NULL?
+    /// Returns true if the value is NULL.
     #[inline]
     #[must_use]
     pub fn is_null(&self, row: usize) -> bool {

@@ -1,5 +1,5 @@
-//! Decimal text, as [`crate::formats::numeric::to_text`] prints it, to the numbers of fixed size that clients can ask for. A number that
-//! the target cannot hold exactly is never rounded. Pure functions: nothing here is shared.
+//! Decimal text, as [`crate::formats::numeric::to_text`] prints it, to the numbers of fixed size that clients can ask
+//! for. A number that the target cannot hold exactly is never rounded. Pure functions: nothing here is shared.
 
 /// Most digits that a decimal of 128 bits holds.
 pub const MAX_PRECISION: u8 = 38;
@@ -21,8 +21,8 @@ pub enum Misfit {
     NotExact,
 }
 
-/// The number that `text` shows, times ten to the power of `scale`. It has at most `precision` digits, of which `scale` stand behind the
-/// point.
+/// The number that `text` shows, times ten to the power of `scale`. It has at most `precision` digits, of which `scale`
+/// stand behind the point.
 ///
 /// # Errors
 /// Why there is no such integer.

@@ -1,8 +1,9 @@
-//! PostgreSQL counts days and microseconds from 2000-01-01, Arrow from 1970-01-01. Pure functions: nothing here is shared.
+//! PostgreSQL counts days and microseconds from 2000-01-01, Arrow from 1970-01-01. Pure functions: nothing here is
+//! shared.
 //!
-//! Infinities are kept at the ends of Arrow's range. Timestamps from 294247-01-10 on are beyond that range; they wrap around to its bottom,
-//! far below the oldest legal timestamp. So every timestamp has a code of its own, and a reader can tell the codes that Arrow reads as the
-//! same moment from those that only this module understands.
+//! Infinities are kept at the ends of Arrow's range. Timestamps from 294247-01-10 on are beyond that range; they wrap
+//! around to its bottom, far below the oldest legal timestamp. So every timestamp has a code of its own, and a reader
+//! can tell the codes that Arrow reads as the same moment from those that only this module understands.
 
 /// Days from 1970-01-01 to 2000-01-01.
 const DAYS: i32 = 10_957;
@@ -13,7 +14,8 @@ const MICROS: i64 = 946_684_800_000_000;
 const INFINITY: i64 = i64::MAX;
 /// Code of the timestamp `-infinity`.
 const MINUS_INFINITY: i64 = -i64::MAX;
-/// The codes that the infinities would have as plain numbers. They stand for the two finite timestamps whose own codes the infinities take.
+/// The codes that the infinities would have as plain numbers. They stand for the two finite timestamps whose own codes
+/// the infinities take.
 const FREED_BY_INFINITY: i64 = i64::MAX.wrapping_add(MICROS);
 const FREED_BY_MINUS_INFINITY: i64 = i64::MIN.wrapping_add(MICROS);
 
@@ -35,7 +37,8 @@ pub fn date_from_arrow(days: i32) -> i32 {
     }
 }
 
-/// The code of a PostgreSQL timestamp: microseconds as Arrow counts them, if [`is_representable`]. No two timestamps share one.
+/// The code of a PostgreSQL timestamp: microseconds as Arrow counts them, if [`is_representable`]. No two timestamps
+/// share one.
 pub fn timestamp_to_arrow(micros: i64) -> i64 {
     match micros {
         i64::MAX => INFINITY,
@@ -59,7 +62,7 @@ pub fn timestamp_from_arrow(code: i64) -> i64 {
     }
 }
 
-/// Does Arrow read this code of a timestamp as the same moment, or the same infinity?
+/// Returns true if Arrow reads this code of a timestamp as the same moment, or the same infinity.
 pub fn is_representable(code: i64) -> bool {
     // All codes up to this one have wrapped around, except the one that an infinity has taken.
     code > FREED_BY_MINUS_INFINITY || code == MINUS_INFINITY

@@ -1,5 +1,5 @@
-//! Values as bytes: the server's own formats, the formats of the wire and of storage, and what clients can ask for. Pure functions, without
-//! PostgreSQL.
+//! Values as bytes: the server's own formats, the formats of the wire and of storage, and what clients can ask for.
+//! Pure functions, without PostgreSQL.
 //!
 //! | file | what it holds |
 //! |---|---|

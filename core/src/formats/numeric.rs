@@ -1,7 +1,8 @@
 //! PostgreSQL's `numeric` to decimal text and back, without PostgreSQL. Pure functions: nothing here is shared.
 //!
-//! A body is what follows the varlena header of a numeric (numeric.c, `NumericChoice`): a short header of one word, or a long one of two,
-//! then digits of base 10000, most significant first, without zero digits at either end. Words are little-endian.
+//! A body is what follows the varlena header of a numeric (numeric.c, `NumericChoice`): a short header of one word, or
+//! a long one of two, then digits of base 10000, most significant first, without zero digits at either end. Words are
+//! little-endian.
 
 use crate::formats::digit_pairs::digit_pair;
 
@@ -34,8 +35,8 @@ pub(crate) struct Parts<'a> {
     pub digits: &'a [u8],
 }
 
-/// Most bytes that [`to_text`] appends while it writes the text of `body`. A caller that makes room for as many before is sure that there
-/// is memory.
+/// Most bytes that [`to_text`] appends while it writes the text of `body`. A caller that makes room for as many before
+/// is sure that there is memory.
 #[must_use]
 #[inline]
 pub fn text_bound(body: &[u8]) -> usize {
@@ -65,8 +66,8 @@ const LONGEST_SHORT: usize = 2 + (SHORT_WEIGHT_MAX as usize + 1) * GROUP + SHORT
 
 /// Appends exactly what `numeric_out` prints for `body`.
 ///
-/// Returns false, with `out` unchanged, when the bytes are no numeric as the server makes them: then the text would not stand for them.
-/// (A long header where a short one would do is accepted: such values survive from old servers.)
+/// Returns false, with `out` unchanged, when the bytes are no numeric as the server makes them: then the text would not
+/// stand for them. (A long header where a short one would do is accepted: such values survive from old servers.)
 pub fn to_text(body: &[u8], out: &mut Vec<u8>) -> bool {
     let Some(header) = word(body, 0) else {
         return false;
@@ -121,8 +122,8 @@ fn push_word(out: &mut Vec<u8>, word: u16) {
     out.extend_from_slice(&word.to_le_bytes());
 }
 
-/// Takes a finite body apart and checks that the server would make it: no zero digits at either end, none hidden by the scale, no negative
-/// zero.
+/// Takes a finite body apart and checks that the server would make it: no zero digits at either end, none hidden by the
+/// scale, no negative zero.
 pub(crate) fn parts(header: u16, body: &[u8]) -> Option<Parts<'_>> {
     let parts = if header & SIGN_MASK == SHORT {
         // Seven bits of two's complement, sign bit included.

@@ -1,12 +1,13 @@
 //! What a client may ask of an export, checked before anything runs. Pure functions: nothing here is shared.
 //!
-//! The same options come from COPY's parenthesis and from the `jsonb` argument of `arrow_cache.fetch` and similar functions. Both are given
-//! as names with an [`OptionValue`].
+//! The same options come from COPY's parenthesis and from the `jsonb` argument of `arrow_cache.fetch` and similar
+//! functions. Both are given as names with an [`OptionValue`].
 
 use crate::formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
 use crate::shown::{shown, shown_list};
 
-/// Bytes of a chunk by default: large enough that more would not be quicker, small enough that the first chunk comes soon.
+/// Bytes of a chunk by default: large enough that more would not be quicker, small enough that the first chunk comes
+/// soon.
 const DEFAULT_CHUNK_BYTES: usize = 256 * 1024;
 const LEAST_CHUNK_BYTES: u64 = 1024;
 const MOST_CHUNK_BYTES: u64 = 64 * 1024 * 1024;

@@ -1,5 +1,5 @@
-//! The options that shape how a result's columns are delivered. They and the row type decide the schema of a delivery; the data never does.
-//! Pure values: nothing here is shared.
+//! The options that shape how a result's columns are delivered. They and the row type decide the schema of a delivery;
+//! the data never does. Pure values: nothing here is shared.
 
 /// How numeric columns are delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -23,7 +23,7 @@ pub enum IntervalAs {
     MonthDayNano,
 }
 
-/// Are columns marked with the extension types of the Arrow specification?
+/// True if columns are marked with the extension types of the Arrow specification.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum ExtensionTypes {
     /// No.

@@ -1,6 +1,6 @@
-//! What the running transactions of a primary have changed, as far as its WAL was replayed: a table for any number of changes of any
-//! transaction. State of the one process that replays; no lock. Fixed memory: nothing here allocates or panics, since an error of that
-//! process would stop the standby.
+//! What the running transactions of a primary have changed, as far as its WAL was replayed: a table for any number of
+//! changes of any transaction. State of the one process that replays; no lock. Fixed memory: nothing here allocates or
+//! panics, since an error of that process would stop the standby.
 
 use crate::versions::slots::SlotId;
 
@@ -64,7 +64,8 @@ pub struct Full;
 /// The place of a note plus one; 0 = none.
 type Link = u16;
 
-/// The first changes of one transaction. Those whose ids have the same remainder share a line: one of them has it, until it is forgotten.
+/// The first changes of one transaction. Those whose ids have the same remainder share a line: one of them has it,
+/// until it is forgotten.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line<const PLACES: usize> {
@@ -88,9 +89,10 @@ struct Note {
 
 const _: () = assert!(size_of::<Note>() == 12);
 
-/// What running transactions have changed: the first changes of a transaction in its line, found by its id alone, as nearly all
-/// transactions have no others. Up to `N` more are notes, found by the pair of transaction and change, and from the line.
-/// A line has place for `PLACES` changes. `LINES` and `N` are powers of two, `N` below 65536. The empty table consists of zeros.
+/// What running transactions have changed: the first changes of a transaction in its line, found by its id alone, as
+/// nearly all transactions have no others. Up to `N` more are notes, found by the pair of transaction and change, and
+/// from the line. A line has place for `PLACES` changes. `LINES` and `N` are powers of two, `N` below 65536. The empty
+/// table consists of zeros.
 pub struct ChangeTable<const N: usize, const LINES: usize, const PLACES: usize> {
     lines: [Line<PLACES>; LINES],
     notes: [Note; N],
@@ -193,13 +195,18 @@ impl<const N: usize, const LINES: usize, const PLACES: usize> ChangeTable<N, LIN
             self.lines[line].len = 0;
             changes.iter().take(len.into()).try_for_each(|change| self.note(parent, *change))?;
         }
-        while let Some(change) = self.take_further(line, |other| other == child) {
+        let mut taken = self.take_further(line, |other| other == child);
+        while taken != 0 {
+            let Note { change, next_of_line, .. } = *self.at(taken);
+            self.give_back(taken);
             self.note(parent, change)?;
+            taken = next_of_line;
         }
         Ok(())
     }
 
-    /// Forgets what is noted of transactions older than `oldest_running`. Ids are compared as PostgreSQL compares them: modulo 2^32.
+    /// Forgets what is noted of transactions older than `oldest_running`. Ids are compared as PostgreSQL compares them:
+    /// modulo 2^32.
     pub fn forget_older(&mut self, oldest_running: u32) {
         for line in 0..LINES {
             self.forget_of_line(line, |xid| precedes(xid, oldest_running));
@@ -253,29 +260,42 @@ impl<const N: usize, const LINES: usize, const PLACES: usize> ChangeTable<N, LIN
             self.lines[line].len = 0;
         }
         if further != 0 {
-            while self.take_further(line, &is_asked_for).is_some() {}
+            self.forget_further(line, is_asked_for);
         }
     }
 
-    /// Takes out a note of a line that one of the transactions has that are asked for, if there is one.
     #[cold]
     #[inline(never)]
-    fn take_further(&mut self, line: usize, is_asked_for: impl Fn(u32) -> bool) -> Option<Change> {
-        let (mut before, mut place) = (0, self.lines[line].further);
-        while place != 0 && !is_asked_for(self.at(place).xid) {
-            (before, place) = (place, self.at(place).next_of_line);
+    fn forget_further(&mut self, line: usize, is_asked_for: impl Fn(u32) -> bool) {
+        let mut taken = self.take_further(line, is_asked_for);
+        while taken != 0 {
+            let place = taken;
+            taken = self.at(place).next_of_line;
+            self.give_back(place);
         }
-        if place == 0 {
-            return None;
+    }
+
+    /// Takes the notes out that a line has of the transactions that are asked for, in one pass: others of it may have
+    /// thousands. Returns the first of those taken, linked by `next_of_line`. They are found nowhere any more, and are
+    /// to be given back.
+    fn take_further(&mut self, line: usize, is_asked_for: impl Fn(u32) -> bool) -> Link {
+        let (mut kept, mut taken, mut place) = (0, 0, self.lines[line].further);
+        while place != 0 {
+            let Note { xid, next_of_line: next, .. } = *self.at(place);
+            if is_asked_for(xid) {
+                match kept {
+                    0 => self.lines[line].further = next,
+                    _ => self.at_mut(kept).next_of_line = next,
+                }
+                self.unlink_from_pair(place);
+                self.at_mut(place).next_of_line = taken;
+                taken = place;
+            } else {
+                kept = place;
+            }
+            place = next;
         }
-        let Note { change, next_of_line, .. } = *self.at(place);
-        match before {
-            0 => self.lines[line].further = next_of_line,
-            _ => self.at_mut(before).next_of_line = next_of_line,
-        }
-        self.unlink_from_pair(place);
-        self.give_back(place);
-        Some(change)
+        taken
     }
 
     fn unlink_from_pair(&mut self, place: Link) {
@@ -322,8 +342,8 @@ impl<const N: usize, const LINES: usize, const PLACES: usize> Default for Change
     }
 }
 
-/// Whether a transaction id is older than another, as TransactionIdPrecedes says: ids of transactions go round in a circle, while the
-/// permanent ids below 3 are older than all of them.
+/// Whether a transaction id is older than another, as TransactionIdPrecedes says: ids of transactions go round in a
+/// circle, while the permanent ids below 3 are older than all of them.
 pub(crate) fn precedes(xid: u32, other: u32) -> bool {
     const FIRST_NORMAL: u32 = 3;
     if xid < FIRST_NORMAL || other < FIRST_NORMAL { xid < other } else { xid.wrapping_sub(other).cast_signed() < 0 }

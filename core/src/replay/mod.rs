@@ -1,6 +1,6 @@
-//! What the process that replays the WAL of a primary keeps of transactions that have not ended, until it publishes that for them
-//! (docs/architecture/exactness-standby.md). `state` says whether replay tells of every change, `changes` is the table of what
-//! running transactions have changed.
+//! What the process that replays the WAL of a primary keeps of transactions that have not ended, until it publishes
+//! that for them (docs/architecture/exactness-standby.md). `state` says whether replay tells of every change, `changes`
+//! is the table of what running transactions have changed.
 
 pub mod changes;
 pub(crate) mod state;

@@ -1,7 +1,7 @@
 //! Whether the replay of WAL on this standby tells the cache of every change.
 //!
-//! The startup process switches it off, once and for good: only a restart of the server begins anew. Readers ask it after they have taken
-//! their snapshot. One atomic word; no lock.
+//! The startup process switches it off, once and for good: only a restart of the server begins anew. Readers ask it
+//! after they have taken their snapshot. One atomic word; no lock.
 
 use crate::atomics::{
     AtomicU32,

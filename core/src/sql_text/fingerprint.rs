@@ -1,7 +1,8 @@
-//! The fingerprint of a statement: a hash of its text without its numbers and strings. Pure functions: nothing here is shared.
+//! The fingerprint of a statement: a hash of its text without its numbers and strings. Pure functions: nothing here is
+//! shared.
 //!
-//! It is only a guess at which statements belong together: two statements with one fingerprint may mean different things, and two that mean
-//! the same may have different ones.
+//! It is only a guess at which statements belong together: two statements with one fingerprint may mean different
+//! things, and two that mean the same may have different ones.
 
 /// Longest text that has a fingerprint, in bytes: planning a longer one takes longer than a lookup.
 const LONGEST: usize = 1024;
@@ -44,7 +45,8 @@ pub fn text_fingerprint(text: &[u8]) -> Option<u64> {
     let mut inside_word = false;
     let mut place = 0;
     while let Some(&byte) = text.get(place) {
-        // Which bytes are put together depends on those alone that count: whatever begins a number or a string stands apart.
+        // Which bytes are put together depends on those alone that count: whatever begins a number or a string stands
+        // apart.
         if let Some(eight) = text.get(place..place + 8).and_then(plain_bytes) {
             hash = mixed(hash, eight);
             inside_word = CLASSES[text[place + 7] as usize] == Class::Word;
@@ -84,7 +86,8 @@ fn plain_bytes(bytes: &[u8]) -> Option<u64> {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES << 7;
     let all = u64::from_le_bytes(bytes.try_into().ok()?);
-    // The high bit of a byte of a sum is set where the other seven bits of the byte of the text are no less than a character.
+    // The high bit of a byte of a sum is set where the other seven bits of the byte of the text are no less than a
+    // character.
     let no_less = |character: u8| (all & !HIGH) + ONES * u64::from(0x80 - character);
     let digits = no_less(b'0') & !no_less(b'9' + 1) & !all & HIGH;
     let zero_where_quoted = all ^ (ONES * u64::from(b'\''));

@@ -1,7 +1,8 @@
 //! Hints: what a comment before a statement asks of the cache. Pure functions: nothing here is shared.
 //!
-//! The syntax is that of pg_hint_plan, so hints for both can stand in one comment: words, each with a parenthesis or without one. Words that
-//! are not ours are passed over. A hint that does not parse has no effect: a hint can make a statement quicker or slower, but never fail.
+//! The syntax is that of pg_hint_plan, so hints for both can stand in one comment: words, each with a parenthesis or
+//! without one. Words that are not ours are passed over. A hint that does not parse has no effect: a hint can make a
+//! statement quicker or slower, but never fail.
 
 use crate::sql_text::lexer::{
     comment_end, end_of, is_ident_part, is_ident_start, is_space, line_end, quoted_identifier_end,
@@ -39,8 +40,8 @@ const LONGEST_TTL: u32 = i32::MAX as u32;
 /// Largest `max_stale`, in milliseconds: that of the setting.
 const LARGEST_MAX_STALE: u32 = i32::MAX as u32;
 
-/// Finds the first hint for us in the comments before the first word of the query in `statement`, also when EXPLAIN, PREPARE, DECLARE or
-/// the parenthesis of COPY stands before the query.
+/// Finds the first hint for us in the comments before the first word of the query in `statement`, also when EXPLAIN,
+/// PREPARE, DECLARE or the parenthesis of COPY stands before the query.
 #[must_use]
 pub fn hint(statement: &[u8]) -> Option<Hint> {
     find_in_comments(statement, |comment| read(comment).hint)
@@ -244,8 +245,8 @@ fn is_one_of(word: &[u8], wanted: &[&[u8]]) -> bool {
     wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted))
 }
 
-/// End of the parenthesis that begins at `at`, quoted text inside passed over. A doubled quotation mark is the end of one quoted text and the
-/// beginning of the next.
+/// End of the parenthesis that begins at `at`, quoted text inside passed over. A doubled quotation mark is the end of
+/// one quoted text and the beginning of the next.
 fn group_end(text: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0usize;
     loop {

@@ -3,7 +3,8 @@
 //!
 //! The text is cut the way PostgreSQL's lexer (scan.l, versions 15 and later) cuts it.
 
-/// The vertical tab is white space from version 16 on; before, it is an error outside quotes, so no valid statement is affected.
+/// The vertical tab is white space from version 16 on; before, it is an error outside quotes, so no valid statement is
+/// affected.
 pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }

@@ -3,8 +3,8 @@
 /// Number of ids that are remembered, from the first on.
 const REMEMBERED: u64 = u128::BITS as u64;
 
-/// AskedXids to a question about transaction ids. The slots of a transaction often name the same other writers, and each question takes
-/// the server's lock on the list of transactions.
+/// AskedXids to a question about transaction ids. The slots of a transaction often name the same other writers, and
+/// each question takes the server's lock on the list of transactions.
 #[derive(Clone, Copy, Debug)]
 pub struct AskedXids {
     first: u64,

@@ -1,14 +1,17 @@
-//! Whose definitions are being changed at this moment: for each slot, how many transactions are on their way from the first move of its
-//! version, before they become visible, to the second one, after their invalidation messages were sent.
+//! Whose definitions are being changed at this moment: for each slot, how many transactions are on their way from the
+//! first move of its version, before they become visible, to the second one, after their invalidation messages were
+//! sent.
 //!
-//! In between, a session whose caches have not heard of such a transaction computes the old answer, and one whose caches have heard of it
-//! the new one, under the same versions. So nothing is stored that rests on such a slot. Results that were stored before are outdated by the
-//! first move.
+//! In between, a session whose caches have not heard of such a transaction computes the old answer, and one whose
+//! caches have heard of it the new one, under the same versions. So nothing is stored that rests on such a slot.
+//! Results that were stored before are outdated by the first move.
 //!
-//! Whoever commits a prepared transaction does not know what that has changed, and need not count while none was prepared that has changed
-//! a definition. One may be prepared just after it was asked for. So such a commit is noted apart, and counts with all slots as soon as one was.
+//! Whoever commits a prepared transaction does not know what that has changed, and need not count while none was
+//! prepared that has changed a definition. One may be prepared just after it was asked for. So such a commit is noted
+//! apart, and counts with all slots as soon as one was.
 //!
-//! Any process counts itself, and takes itself off again. Atomics; no lock. Slots of relations share counts, which can only forbid too much.
+//! Any process counts itself, and takes itself off again. Atomics; no lock. Slots of relations share counts, which can
+//! only forbid too much.
 
 use crate::atomics::{
     AtomicU32,
@@ -16,8 +19,8 @@ use crate::atomics::{
 };
 use crate::versions::slots::{FIXED_SLOTS, SlotId};
 
-/// Counts that the slots of relations share: a power of two, since a division would take longer than counting. The slots of
-/// databases have one each.
+/// Counts that the slots of relations share: a power of two, since a division would take longer than counting. The
+/// slots of databases have one each.
 const SHARED_COUNTS: usize = 1024;
 /// The place of the count of those who may commit a prepared transaction that they have not asked about.
 const COMMITS: usize = FIXED_SLOTS + SHARED_COUNTS;
@@ -36,7 +39,8 @@ impl<'a> Definers<'a> {
         Self { counts, prepared }
     }
 
-    /// A prepared transaction is about to be committed. To be called before it is asked whether it may have changed definitions.
+    /// A prepared transaction is about to be committed. To be called before it is asked whether it may have changed
+    /// definitions.
     pub fn enter_commit(&self) {
         self.counts[COMMITS].fetch_add(1, AcqRel);
     }
@@ -51,19 +55,20 @@ impl<'a> Definers<'a> {
         self.count(slot).fetch_add(1, AcqRel);
     }
 
-    /// The transaction has moved the version for the second time, or was rolled back. To be called once for each `enter`.
+    /// The transaction has moved the version for the second time, or was rolled back. To be called once for each
+    /// `enter`.
     pub fn leave(&self, slot: SlotId) {
         count_off(self.count(slot));
     }
 
-    /// Is a transaction changing what this slot stands for? If not, whoever reads a version after that finds what all those have published
-    /// that a snapshot sees which was taken before.
+    /// Returns true if a transaction is changing what this slot stands for. If not, whoever reads a version after that
+    /// finds what all those have published that a snapshot sees which was taken before.
     #[must_use]
     pub fn are_in(&self, slot: SlotId) -> bool {
         self.count(slot).load(Acquire) != 0 || self.counts[COMMITS].load(Acquire) != 0 && self.prepared.may_be()
     }
 
-    /// Is any transaction changing a definition?
+    /// Returns true if any transaction is changing a definition.
     pub(crate) fn are_any(&self) -> bool {
         self.counts.iter().any(|count| count.load(Acquire) != 0)
     }
@@ -80,8 +85,8 @@ fn count_off(count: &AtomicU32) {
     let _ = count.fetch_update(AcqRel, Acquire, |count| count.checked_sub(1));
 }
 
-/// Whether transactions that have changed definitions are, or were, prepared for a two-phase commit: one of the three numbers below. Atomic;
-/// no lock.
+/// Whether transactions that have changed definitions are, or were, prepared for a two-phase commit: one of the three
+/// numbers below. Atomic; no lock.
 #[derive(Clone, Copy)]
 pub(crate) struct PreparedDefinitions<'a>(&'a AtomicU32);
 

@@ -1,6 +1,6 @@
-//! What answers rest on, by the protocol "publish before visible" (docs/architecture/exactness.md). With `replay`, it is the part of the
-//! core in which a mistake gives a wrong answer, and it imports nothing of the cache. The files, each of which imports only files further
-//! down:
+//! What answers rest on, by the protocol "publish before visible" (docs/architecture/exactness.md). With `replay`, it
+//! is the part of the core in which a mistake gives a wrong answer, and it imports nothing of the cache. The files,
+//! each of which imports only files further down:
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -1,7 +1,8 @@
 //! One slot of versions: a version, and the transactions that have published to it.
 //!
-//! Any process may publish to a slot, at any time. A slot is read and written as a whole under its own sequence word: writers make the word
-//! odd while they store, readers try again when it was odd or moved. No other lock is taken, and nothing is called while the word is odd.
+//! Any process may publish to a slot, at any time. A slot is read and written as a whole under its own sequence word:
+//! writers make the word odd while they store, readers try again when it was odd or moved. No other lock is taken, and
+//! nothing is called while the word is odd.
 
 use crate::atomics::{
     AtomicI64, AtomicU64,
@@ -42,13 +43,15 @@ pub struct SlotState {
 }
 
 impl SlotState {
-    /// Whether the snapshot sees every change published to the slot. The slot must have been read after the snapshot was taken.
+    /// Whether the snapshot sees every change published to the slot. The slot must have been read after the snapshot
+    /// was taken.
     #[must_use]
     pub fn seen_whole(&self, snapshot: &SnapshotView<'_>) -> bool {
         snapshot.all_finished(&self.window) && self.publishers().all(|xid| snapshot.finished(xid))
     }
 
-    /// Can a slot be in this state? No publisher is remembered twice, and both ends of a window belong to it.
+    /// Returns true if a slot can be in this state. No publisher is remembered twice, and both ends of a window belong
+    /// to it.
     pub(crate) fn is_possible(&self) -> bool {
         let are_distinct = (1..PENDING).all(|n| self.pending[n] == 0 || !self.pending[..n].contains(&self.pending[n]));
         let window = &self.window;
@@ -79,8 +82,8 @@ impl SlotState {
             *empty = xid;
             return;
         }
-        // The id that leaves the window narrowest is folded. Of several such ids it is the newest, so that long transactions are remembered
-        // one by one and the window holds short ones.
+        // The id that leaves the window narrowest is folded. Of several such ids it is the newest, so that long
+        // transactions are remembered one by one and the window holds short ones.
         let preference = |xid: u64| (self.window.growth(xid), std::cmp::Reverse(xid));
         let mut folded = xid;
         for cell in &mut self.pending {
@@ -137,13 +140,14 @@ impl Slot {
         self.sequence.load(Acquire) / 2
     }
 
-    /// Publishes that top-level transaction `xid`, still running, changes what this slot stands for. Must be called before `xid` can
-    /// become visible. `oldest_running` is at most every id that runs at the time of the call or later, `xid` included.
-    /// `is_running` is asked about other publishers, with no lock held. A wrong `true` makes readers refuse entries that they could
-    /// serve; a wrong `false` lets outdated entries be served. `now` is in microseconds.
+    /// Publishes that top-level transaction `xid`, still running, changes what this slot stands for. Must be called
+    /// before `xid` can become visible. `oldest_running` is at most every id that runs at the time of the call or
+    /// later, `xid` included. `is_running` is asked about other publishers, with no lock held. A wrong `true` makes
+    /// readers refuse entries that they could serve; a wrong `false` lets outdated entries be served. `now` is in
+    /// microseconds.
     ///
-    /// Publishers that have ended are forgotten: a snapshot that sees `xid` sees them too, and one that does not is refused because of
-    /// `xid`.
+    /// Publishers that have ended are forgotten: a snapshot that sees `xid` sees them too, and one that does not is
+    /// refused because of `xid`.
     pub fn publish(&self, xid: u64, oldest_running: u64, is_running: impl FnMut(u64) -> bool, now: i64) {
         if self.try_publish(xid, oldest_running, now) {
             return;
@@ -152,8 +156,9 @@ impl Slot {
         self.enter(xid, &ended, now);
     }
 
-    /// Publishes as [`Slot::publish`] does, if one publisher at most is remembered, and nobody has to be asked whether that has ended, as nearly always.
-    /// False if that is not so, or another process writes at this moment: then nothing was published.
+    /// Publishes as [`Slot::publish`] does, if one publisher at most is remembered, and nobody has to be asked whether
+    /// that has ended, as nearly always. False if that is not so, or another process writes at this moment: then
+    /// nothing was published.
     #[inline(always)]
     #[must_use]
     pub fn try_publish(&self, xid: u64, oldest_running: u64, now: i64) -> bool {
@@ -161,8 +166,8 @@ impl Slot {
             && self.try_begin().inspect(|sequence| self.replace_or_add(*sequence, xid, oldest_running, now)).is_some()
     }
 
-    /// Is one publisher remembered at most, `xid` itself or one that has ended, as far as that is known without a question? While another process
-    /// stores, this is a guess.
+    /// Returns true if one publisher is remembered at most, `xid` itself or one that has ended, as far as that is known
+    /// without a question. While another process stores, this is a guess.
     #[inline(always)]
     fn has_none_but_ended(&self, xid: u64, oldest_running: u64) -> bool {
         let [first, others @ ..] = &self.pending;
@@ -212,14 +217,16 @@ impl Slot {
         });
     }
 
-    /// Publishes `xid` from the one process that replays the WAL of a primary, before it replays the record that ends `xid`.
+    /// Publishes `xid` from the one process that replays the WAL of a primary, before it replays the record that ends
+    /// `xid`.
     ///
-    /// It takes the publisher before for ended. That is so: this process alone publishes on a standby, each time just before it replays the
-    /// end of the publisher, and it replays one record after the other. So whatever it published before has ended by now. After the end of
-    /// recovery other processes publish transactions that run on: this must not be called any more then.
+    /// It takes the publisher before for ended. That is so: this process alone publishes on a standby, each time just
+    /// before it replays the end of the publisher, and it replays one record after the other. So whatever it published
+    /// before has ended by now. After the end of recovery other processes publish transactions that run on: this must
+    /// not be called any more then.
     ///
-    /// A slot that was published in this way alone has one publisher, in the first place. Others are left as they are, which could only make
-    /// readers refuse more.
+    /// A slot that was published in this way alone has one publisher, in the first place. Others are left as they are,
+    /// which could only make readers refuse more.
     pub fn publish_replayed(&self, xid: u64, now: i64) {
         self.replace_publisher(self.begin(), xid, now);
     }
@@ -232,7 +239,8 @@ impl Slot {
         self.sequence.store(sequence.wrapping_add(2), Release);
     }
 
-    /// Moves the version and nothing else: results stored under the old one are outdated, and new ones can be stored at once.
+    /// Moves the version and nothing else: results stored under the old one are outdated, and new ones can be stored at
+    /// once.
     pub fn bump(&self, now: i64) {
         self.change(now, |_| ());
     }

@@ -1,7 +1,8 @@
-//! Versions of what results rest on, by the protocol "publish before visible": slots that writers change before their transaction can
-//! become visible to anybody, and that readers compare with their snapshot.
+//! Versions of what results rest on, by the protocol "publish before visible": slots that writers change before their
+//! transaction can become visible to anybody, and that readers compare with their snapshot.
 //!
-//! Any process may publish to a slot, at any time, and read one: see `slot`. A slot does not know its relation: relations that hash to the same slot share it, which can only invalidate too much.
+//! Any process may publish to a slot, at any time, and read one: see `slot`. A slot does not know its relation:
+//! relations that hash to the same slot share it, which can only invalidate too much.
 
 use crate::atomics::{
     AtomicU64,
@@ -43,7 +44,8 @@ impl RelationSlots {
     /// The slot of a relation.
     #[must_use]
     pub fn slot(&self, relation: u32) -> SlotId {
-        // Ids that follow each other have slots that do: relations of one database share a slot only if their ids lie far apart.
+        // Ids that follow each other have slots that do: relations of one database share a slot only if their ids lie
+        // far apart.
         SlotId(FIXED_SLOTS as u32 + (self.first.wrapping_add(relation) & self.mask))
     }
 }
@@ -80,8 +82,8 @@ impl<'a> Versions<'a> {
         RelationSlots { first: (scatter(u64::from(database)) >> 1) as u32, mask }
     }
 
-    /// The slot for changes of definitions that no relation stands for (functions, operators, casts, …) in a database, and for writers of
-    /// unknown relations: every result of the database rests on it.
+    /// The slot for changes of definitions that no relation stands for (functions, operators, casts, …) in a database,
+    /// and for writers of unknown relations: every result of the database rests on it.
     #[must_use]
     pub fn ddl(&self, database: u32) -> SlotId {
         Self::of_database(0, database)
@@ -123,8 +125,8 @@ impl<'a> Versions<'a> {
         self.base_floor.load(Acquire)
     }
 
-    /// Sets the base floor to `next_full_xid - 1` unless it was set since the block was made: transactions from before the start, prepared
-    /// ones included, published to slots that no longer exist.
+    /// Sets the base floor to `next_full_xid - 1` unless it was set since the block was made: transactions from before
+    /// the start, prepared ones included, published to slots that no longer exist.
     pub fn ensure_floor(&self, next_full_xid: u64) {
         if self.base_floor.load(Acquire) == 0 {
             // If another process was first, it has set it: nothing is left to do.
@@ -132,12 +134,13 @@ impl<'a> Versions<'a> {
         }
     }
 
-    /// Starts over after something could not be published: nothing from before `next_full_xid` is taken for known any more. The caller is
-    /// the one process that replays, and nothing of what it could not publish is visible before this returns; or it is at the end of
-    /// recovery, and nobody writes before this returns.
+    /// Starts over after something could not be published: nothing from before `next_full_xid` is taken for known any
+    /// more. The caller is the one process that replays, and nothing of what it could not publish is visible before
+    /// this returns; or it is at the end of recovery, and nobody writes before this returns.
     ///
-    /// The floor rises before the slots of databases move, on one of which each result rests. So a result whose versions were read before
-    /// is outdated, and whoever reads versions after that finds the higher floor. The floor never sinks.
+    /// The floor rises before the slots of databases move, on one of which each result rests. So a result whose
+    /// versions were read before is outdated, and whoever reads versions after that finds the higher floor. The floor
+    /// never sinks.
     pub fn begin_anew(&self, next_full_xid: u64, now: i64) {
         self.base_floor.fetch_max(Self::floor_below(next_full_xid), AcqRel);
         for slot in &self.slots[..FIXED_SLOTS] {
@@ -149,7 +152,8 @@ impl<'a> Versions<'a> {
         next_full_xid.saturating_sub(1).max(1)
     }
 
-    /// The version of a slot if the snapshot sees all that was ever published to it; `None` also while the base floor is not set.
+    /// The version of a slot if the snapshot sees all that was ever published to it; `None` also while the base floor
+    /// is not set.
     #[must_use]
     pub fn seen_whole(&self, id: SlotId, snapshot: &SnapshotView<'_>) -> Option<u64> {
         let state = self.slot(id).read();

@@ -14,7 +14,8 @@ pub struct SnapshotView<'a> {
 }
 
 impl<'a> SnapshotView<'a> {
-    /// A snapshot with 32-bit ids. `next_full_xid` is the next id at any time less than 2^31 transactions away from the snapshot.
+    /// A snapshot with 32-bit ids. `next_full_xid` is the next id at any time less than 2^31 transactions away from the
+    /// snapshot.
     #[must_use]
     pub fn new(next_full_xid: u64, xmin32: u32, xmax32: u32, xip: &'a [u32]) -> Self {
         Self { xmin: widen_xid(next_full_xid, xmin32), xmax: widen_xid(next_full_xid, xmax32), in_progress: xip }
@@ -35,7 +36,8 @@ impl<'a> SnapshotView<'a> {
     }
 }
 
-/// The 64-bit id nearest to `reference` whose low half is `xid`; 0 if that would be negative. References are below 2^63.
+/// The 64-bit id nearest to `reference` whose low half is `xid`; 0 if that would be negative. References are below
+/// 2^63.
 #[must_use]
 pub fn widen_xid(reference: u64, xid: u32) -> u64 {
     let distance = xid.wrapping_sub(reference as u32).cast_signed();

@@ -1,10 +1,12 @@
 //! A set of transaction ids in three words. Pure values: nothing here is shared.
 
-/// Most ids of a window that a publication asks about. Each question takes the server's lock on the list of transactions.
+/// Most ids of a window that a publication asks about. Each question takes the server's lock on the list of
+/// transactions.
 const QUESTIONS: usize = 64;
 
-/// A set of transaction ids: those from `low` to `high` whose remainder by 64 is marked. It may hold more than was put in, never less,
-/// and exactly what was put in while its ends are less than 64 apart. Both ends of a set that is not empty belong to it.
+/// A set of transaction ids: those from `low` to `high` whose remainder by 64 is marked. It may hold more than was put
+/// in, never less, and exactly what was put in while its ends are less than 64 apart. Both ends of a set that is not
+/// empty belong to it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct XidWindow {
     /// No id below belongs to the set.

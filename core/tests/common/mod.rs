@@ -1,5 +1,6 @@
-//! A block of memory, locks and an arena for tests of the store. They check the promises made to them: no lock is taken under another,
-//! the arena is not called under a lock, nothing is freed twice. When a block is dropped, everything in it must agree (`Store::check`).
+//! A block of memory, locks and an arena for tests of the store. They check the promises made to them: no lock is taken
+//! under another, the arena is not called under a lock, nothing is freed twice. When a block is dropped, everything in
+//! it must agree (`Store::check`).
 
 use arrow_cache_core::cache::check::{Processes, Report};
 use arrow_cache_core::cache::key::CacheKey;
@@ -50,7 +51,8 @@ pub struct Block {
     is_damaged: AtomicBool,
 }
 
-// SAFETY: the store accesses the block through atomics, or as the fill and pin rules allow: that is what the tests test.
+// SAFETY: the store accesses the block through atomics, or as the fill and pin rules allow: that is what the tests
+// test.
 unsafe impl Sync for Block {}
 
 impl Block {

@@ -17,7 +17,7 @@ pub fn small(store: &TestStore<'_>, n: u64, now: i64) {
     store.unpin(pin);
 }
 
-/// Is there a result under a key?
+/// Returns true if there is a result under a key.
 pub fn present(store: &TestStore<'_>, n: u64) -> bool {
     store.lookup(key(n)).map(|pin| store.unpin(pin)).is_some()
 }

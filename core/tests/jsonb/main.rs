@@ -93,7 +93,8 @@ fn texts_are_bounded() {
         assert_eq!(to_text(&image, text.len(), &mut out), Ok(()));
         assert_eq!(out, text.as_bytes());
     }
-    // Little may be printed before the limit is noticed: eight bytes can stand for a hundred thousand digits, and one for an escape.
+    // Little may be printed before the limit is noticed: eight bytes can stand for a hundred thousand digits, and one
+    // for an escape.
     let digits = image(&Array(vec![number(&format!("1{}", "0".repeat(100_000))); 100]));
     let escapes = image(&string(&"\u{1}".repeat(5_000_000)));
     for image in [digits, escapes] {

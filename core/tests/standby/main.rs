@@ -1,6 +1,6 @@
-//! Every interleaving of the process that replays a small WAL with a few readers, through the real code of versions and of what running
-//! transactions have changed: no reader is ever served a result that executing would not give. The search must find a violation as soon as
-//! one rule is taken away.
+//! Every interleaving of the process that replays a small WAL with a few readers, through the real code of versions and
+//! of what running transactions have changed: no reader is ever served a result that executing would not give. The
+//! search must find a violation as soon as one rule is taken away.
 
 mod reader;
 mod replay;

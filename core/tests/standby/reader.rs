@@ -1,4 +1,5 @@
-//! What a reader does, step by step: it is served from the cache, or it executes and stores. See R1 to R6 of docs/architecture/exactness.md.
+//! What a reader does, step by step: it is served from the cache, or it executes and stores. See R1 to R6 of
+//! docs/architecture/exactness.md.
 
 use crate::replay::{Definition, Program};
 use crate::slots::{CATALOGS, DDL, FILE, OID, Slots};
@@ -216,7 +217,8 @@ impl Turn<'_> {
     fn judge_hit(&self, reader: &Reader, entry: &Entry, outcome: &mut Outcome) {
         let (planned_with, file) = reader.cached.expect("planned");
         let rows = self.program.rows(reader.snapshot.expect("taken"), file);
-        // Another plan, of the same moment or later, may have met a newer definition. None goes back behind one that has been met.
+        // Another plan, of the same moment or later, may have met a newer definition. None goes back behind one that
+        // has been met.
         let definitions = planned_with..=self.program.server(self.world.done).definition.0;
         let answer = &entry.answer;
         let is_exact = answer.rows == rows && answer.file == file && definitions.contains(&answer.definition);
@@ -239,7 +241,7 @@ impl Turn<'_> {
         };
     }
 
-    /// Is somebody changing what one of these slots stands for?
+    /// Returns true if somebody is changing what one of these slots stands for.
     fn is_being_redefined(&self, slots: impl IntoIterator<Item = usize>) -> bool {
         let definers = self.program.server(self.world.done).definers;
         slots.into_iter().any(|slot| definers & (1 << slot) != 0)

@@ -1,7 +1,7 @@
-//! What the process that replays does, step by step. Readers cannot influence it, except that they may hold it up by their locks: so the
-//! steps are known before, and the state of the server is that of the last step.
+//! What the process that replays does, step by step. Readers cannot influence it, except that they may hold it up by
+//! their locks: so the steps are known before, and the state of the server is that of the last step.
 
-use crate::slots::{CATALOGS, DDL, FILE, OID, beginning_anew, ids};
+use crate::slots::{CATALOGS, COUNT, DDL, FILE, OID, beginning_anew, ids};
 use crate::wal::{Case, Messages, Record, Rules};
 use arrow_cache_core::replay::changes::{Change, ChangeKind, ChangeTable};
 use std::collections::BTreeSet;
@@ -111,7 +111,7 @@ pub fn program<const N: usize>(case: &Case, rules: &Rules) -> Program {
 struct Replay<const N: usize> {
     /// One change of one transaction lies in the line.
     table: ChangeTable<N, 1, 1>,
-    ids: [Change; 5],
+    ids: [Change; COUNT],
     rules: Rules,
     server: Server,
     watches: bool,
@@ -230,7 +230,8 @@ impl<const N: usize> Replay<N> {
         }
     }
 
-    /// What surrounds the end of a transaction that is published: it is counted with the slots that it redefines, which move once more.
+    /// What surrounds the end of a transaction that is published: it is counted with the slots that it redefines, which
+    /// move once more.
     fn redefine(
         &mut self,
         xid: u32,
@@ -281,7 +282,8 @@ impl<const N: usize> Replay<N> {
         changes
     }
 
-    /// The slots of the definitions that the messages name, if a catalog was changed. If that is not known, they may name anything.
+    /// The slots of the definitions that the messages name, if a catalog was changed. If that is not known, they may
+    /// name anything.
     fn redefined(&self, xid: u32, changes: &BTreeSet<u32>, messages: Messages) -> Vec<usize> {
         let is_known = changes.contains(&PG_CLASS.0);
         let is_assumed = xid < self.known_from && self.rules.lost_definitions_are_assumed;

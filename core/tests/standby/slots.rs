@@ -17,7 +17,7 @@ pub const OID: usize = 0;
 pub const FILE: [usize; 2] = [1, 2];
 pub const DDL: usize = 3;
 pub const CATALOGS: usize = 4;
-const COUNT: usize = 5;
+pub const COUNT: usize = 5;
 
 /// The slots and the floor, as a part of the world.
 #[derive(Clone, PartialEq, Eq, Default)]

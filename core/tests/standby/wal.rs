@@ -1,5 +1,5 @@
-//! The records of a primary's WAL that matter, and the rules that the process follows which replays them. Ids are below 32, so that a set of
-//! transactions is one word.
+//! The records of a primary's WAL that matter, and the rules that the process follows which replays them. Ids are below
+//! 32, so that a set of transactions is one word.
 
 /// What a commit record tells of definitions: its invalidation messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

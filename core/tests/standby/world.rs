@@ -125,8 +125,8 @@ fn replay(program: &Program, world: &World) -> Option<World> {
     Some(next)
 }
 
-/// Worlds that differ only in which of two equal readers has reached which step are one, and an outdated entry is as good as none: the
-/// version of a slot never comes again.
+/// Worlds that differ only in which of two equal readers has reached which step are one, and an outdated entry is as
+/// good as none: the version of a slot never comes again.
 fn simplified(world: World, rules: &Rules) -> World {
     let World { done, slots, readers, mut entries } = world;
     let mut readers: Vec<Reader> = readers.into_iter().map(|reader| reader.without_hope(rules, &slots)).collect();

@@ -1,7 +1,7 @@
 //! Conversion: a stored column becomes an Arrow array of its delivery type.
 //!
-//! Values that have parts are arrays and rows. The parts of all values of a column are the rows of a batch, which is encoded as if it were to be
-//! stored, and delivered as stored batches are. Nothing is kept.
+//! Values that have parts are arrays and rows. The parts of all values of a column are the rows of a batch, which is
+//! encoded as if it were to be stored, and delivered as stored batches are. Nothing is kept.
 
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ use crate::pg::varlena::Varlena;
 /// The first rows of a column as an array. What it takes to convert them is left in the current memory context.
 ///
 /// # Errors
-/// The first value that the array cannot hold; `ChangedMeanwhile` if a row type is no longer what it was when the delivery type was found;
-/// `TextEncoding` if a text is not valid UTF-8.
+/// The first value that the array cannot hold; `ChangedMeanwhile` if a row type is no longer what it was when the
+/// delivery type was found; `TextEncoding` if a text is not valid UTF-8.
 pub fn deliver(stored: &StoredColumn<'_>, rows: usize, delivered: &DeliveryType) -> Result<ArrayData, Problem> {
     let mut parts = Vec::new();
     let buffers = match delivered {
@@ -57,7 +57,8 @@ pub fn deliver(stored: &StoredColumn<'_>, rows: usize, delivered: &DeliveryType)
         .buffers(buffers)
         .child_data(parts)
         .align_buffers(true);
-    // SAFETY: the buffers are those of such an array, for so many rows at least: they were encoded for it, or converted above.
+    // SAFETY: the buffers are those of such an array, for so many rows at least: they were encoded for it, or converted
+    // above.
     Ok(unsafe { array.build_unchecked() })
 }
 
@@ -102,7 +103,8 @@ impl Parts {
         rows: usize,
         delivered: &DeliveryType,
     ) -> Result<ArrayData, Problem> {
-        // SAFETY: the batch was written by the encoder of these columns. Its bytes do not move, and the arrays own them.
+        // SAFETY: the batch was written by the encoder of these columns. Its bytes do not move, and the arrays own
+        // them.
         let stored = unsafe {
             StoredColumn::of(&self.columns, index, Chunk::new(batch.as_slice()), Arc::<ChunkBytes>::clone(batch))?
         };
@@ -162,7 +164,8 @@ fn bounds(dimensions: &[(i32, i32)]) -> String {
 /// Rows with such attributes.
 fn structs(stored: &StoredColumn<'_>, rows: usize, attributes: &[Child]) -> Result<Vec<ArrayData>, Problem> {
     let Column { base_type, base_typmod, .. } = stored.column;
-    // SAFETY: asks the catalog for a row type that a running query has; the copy is ours, in the current memory context.
+    // SAFETY: asks the catalog for a row type that a running query has; the copy is ours, in the current memory
+    // context.
     let (descriptor, row_type) = unsafe {
         let descriptor = kept!(pg_sys::lookup_rowtype_tupdesc_copy(base_type, base_typmod));
         (descriptor, RowType::of(descriptor))
@@ -185,8 +188,9 @@ fn structs(stored: &StoredColumn<'_>, rows: usize, attributes: &[Child]) -> Resu
             continue;
         }
         decoded.with(row, |value| {
-            // SAFETY: the value is one of the column, so it is a row of this type: a varlena whose head is that of a tuple. There is room for
-            // each of its attributes, which live as long as the value and are of the types that the parts were made for.
+            // SAFETY: the value is one of the column, so it is a row of this type: a varlena whose head is that of a
+            // tuple. There is room for each of its attributes, which live as long as the value and are of the types
+            // that the parts were made for.
             unsafe {
                 let header: pg_sys::HeapTupleHeader = Varlena::of(value).flat().cast();
                 let mut tuple = pg_sys::HeapTupleData {

@@ -1,8 +1,8 @@
 //! What clients get of stored batches: the columns that they asked for, each as its delivery type.
 //!
-//! Columns that are delivered as they are stored lie on the stored bytes, without a copy. If all columns are delivered so, whole
-//! batches go out byte for byte. The others are rebuilt value by value, under the settings that `PinnedSettings` fixes,
-//! so that every session gets the same bytes.
+//! Columns that are delivered as they are stored lie on the stored bytes, without a copy. If all columns are delivered
+//! so, whole batches go out byte for byte. The others are rebuilt value by value, under the settings that
+//! `PinnedSettings` fixes, so that every session gets the same bytes.
 
 use std::hash::Hash;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The type that each column is delivered as: a pure function of its PostgreSQL type and of the options, never of the data.
+//! The type that each column is delivered as: a pure function of its PostgreSQL type and of the options, never of the
+//! data.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -62,8 +63,8 @@ pub struct Child {
     pub delivered: DeliveryType,
 }
 
-/// How many parts the columns of one result may still have in its schema. Row types can hold each other many times over: a column with
-/// more parts than are left is delivered as text.
+/// How many parts the columns of one result may still have in its schema. Row types can hold each other many times
+/// over: a column with more parts than are left is delivered as text.
 #[derive(Clone, Copy, Debug)]
 pub struct PartBudget(u32);
 
@@ -249,7 +250,8 @@ fn of_array(
 
 /// A column of a composite type.
 fn of_row(row: &Column, profile: &Profile, budget: &mut PartBudget, depth: u32) -> Result<DeliveryType, Stop> {
-    // SAFETY: asks the catalog; a type that is no row type raises. The copy lives in the current memory context until it is freed.
+    // SAFETY: asks the catalog; a type that is no row type raises. The copy lives in the current memory context until
+    // it is freed.
     let (descriptor, row_type) = unsafe {
         let descriptor = kept!(pg_sys::lookup_rowtype_tupdesc_copy(row.base_type, row.base_typmod));
         (descriptor, RowType::of(descriptor))

@@ -1,6 +1,7 @@
-//! What decides, beside the stored bytes, on the bytes that a column is delivered as: its types, those of its parts, and how each is delivered. Two
-//! deliveries of an entry with the same facts have the same bytes. It is known for closed types alone, whose values are written alike by everybody
-//! (`pg/plain_output.rs`); the labels of enums are a part of how they are delivered. Pure but for questions to the catalog.
+//! What decides, beside the stored bytes, on the bytes that a column is delivered as: its types, those of its parts,
+//! and how each is delivered. Two deliveries of an entry with the same facts have the same bytes. It is known for
+//! closed types alone, whose values are written alike by everybody (`pg/plain_output.rs`); the labels of enums are a
+//! part of how they are delivered. Pure but for questions to the catalog.
 
 use super::delivery_type::{Child, DeliveryType};
 use crate::arrow::column::Column;
@@ -18,8 +19,8 @@ pub fn are_all(column: &Column, delivered: &DeliveryType) -> bool {
     }
 }
 
-/// Do rows of this type have a value of their own for each attribute? Those of a table may lack attributes that it was given later: they have the value
-/// that the catalog keeps for such rows.
+/// Returns true if rows of this type have a value of their own for each attribute. Those of a table may lack attributes
+/// that it was given later: they have the value that the catalog keeps for such rows.
 fn is_whole(row: &Column) -> bool {
     // SAFETY: asks the catalog for a row type that a running query has, and gives the copy back.
     unsafe {

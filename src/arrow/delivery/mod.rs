@@ -1,8 +1,8 @@
 //! Delivery: stored batches as the Arrow columns that a client asked for.
 //!
-//! `delivery_type` determines the type that a column is delivered as. `deliver` puts a delivery together: it passes stored columns on and has the others
-//! converted (`convert`, and `convert_leaf` for values without parts). `facts` tells whether two
-//! deliveries of an entry are the same bytes.
+//! `delivery_type` determines the type that a column is delivered as. `deliver` puts a delivery together: it passes
+//! stored columns on and has the others converted (`convert`, and `convert_leaf` for values without parts). `facts`
+//! tells whether two deliveries of an entry are the same bytes.
 
 mod convert;
 mod convert_leaf;

@@ -12,12 +12,14 @@ use crate::pg::allocator::{Headroom, headroom};
 
 /// Bytes that a schema takes at most while it is made, besides its fields.
 const SCHEMA_BYTES: usize = 64 * 1024;
-/// Bytes that a field takes at most, while the schema is made and while it is written. A name has at most 63 characters of four bytes,
-/// and occurs in a list of names, in what is wanted, in the field and in its error. The metadata are a few short texts in a table of
-/// their own, a kilobyte together. The writer doubles its memory as it grows, and copies what it has.
+/// Bytes that a field takes at most, while the schema is made and while it is written. A name has at most 63 characters
+/// of four bytes, and occurs in a list of names, in what is wanted, in the field and in its error. The metadata are a
+/// few short texts in a table of their own, a kilobyte together. The writer doubles its memory as it grows, and copies
+/// what it has.
 const FIELD_BYTES: usize = 4 * 1024;
 
-/// Memory for `Delivery::new` with these columns, and for the little that is made beside it. It is kept free for as long as the result lives.
+/// Memory for `Delivery::new` with these columns, and for the little that is made beside it. It is kept free for as
+/// long as the result lives.
 ///
 /// # Errors
 /// There is none.

@@ -1,4 +1,5 @@
-//! One stored column on its way to a client: its buffers, and its values as the server has them. Belongs to one conversion.
+//! One stored column on its way to a client: its buffers, and its values as the server has them. Belongs to one
+//! conversion.
 
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -55,7 +56,8 @@ impl<'a> StoredColumn<'a> {
     /// There is no memory for it.
     ///
     /// # Safety
-    /// The owner must keep the chunk in its place as long as it lives, or the arrays that are made of the column go before the chunk.
+    /// The owner must keep the chunk in its place as long as it lives, or the arrays that are made of the column go
+    /// before the chunk.
     pub unsafe fn of(
         columns: &[Column],
         index: usize,
@@ -94,7 +96,8 @@ impl<'s, 'a> Decoded<'s, 'a> {
         Self { stored, decoder: Decoder::new(Rc::new([stored.column])), scratch: context() }
     }
 
-    /// Does something with the value in a row, which is not NULL. What that leaves in the current memory context is freed behind it.
+    /// Does something with the value in a row, which is not NULL. What that leaves in the current memory context is
+    /// freed behind it.
     ///
     /// # Errors
     /// Those of `code`; there is no memory for the value.
@@ -105,8 +108,8 @@ impl<'s, 'a> Decoded<'s, 'a> {
         code: impl FnOnce(Value<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let (mut value, mut is_null) = ([pg_sys::Datum::from(0)], [false]);
-        // SAFETY: the context was made for this, and `code` leaves nothing behind that points into it. The decoder's value is one of the
-        // column, and lives until the decoder makes the next.
+        // SAFETY: the context was made for this, and `code` leaves nothing behind that points into it. The decoder's
+        // value is one of the column, and lives until the decoder makes the next.
         unsafe {
             let caller = pg_sys::MemoryContextSwitchTo(self.scratch);
             let filled = self.decoder.fill(&self.stored.reader, row, &mut value, &mut is_null);
@@ -127,7 +130,8 @@ fn context() -> pg_sys::MemoryContext {
     unsafe { context_below(pg_sys::CurrentMemoryContext, c"pg_arrow_cache delivery") }
 }
 
-/// Runs code whose allocations from PostgreSQL are of no use afterwards. After an error they go with the current context.
+/// Runs code whose allocations from PostgreSQL are of no use afterwards. After an error they go with the current
+/// context.
 pub fn in_context_of_its_own<T>(code: impl FnOnce() -> T) -> T {
     let context = context();
     // SAFETY: the context was just made, and `code` leaves nothing behind that points into it.

@@ -30,7 +30,8 @@ impl OutputFunction {
 
     /// The text of a value of the type. What is made for it is left in the current memory context.
     pub fn text<'v>(&mut self, value: Value<'v>) -> &'v [u8] {
-        // SAFETY: the value is of the function's type; the text ends with a NUL, and lives as long as the value and the memory context.
+        // SAFETY: the value is of the function's type; the text ends with a NUL, and lives as long as the value and the
+        // memory context.
         unsafe {
             utf8(CStr::from_ptr(kept!(pg_sys::OutputFunctionCall(&mut *self.function, value.datum()))).to_bytes())
         }
@@ -43,7 +44,8 @@ pub fn utf8(text: &[u8]) -> &[u8] {
         return text;
     }
     let length = text.len() as i32;
-    // SAFETY: the conversion reads as many bytes as it is told. It gives them back if there is nothing to convert, else a copy that ends with a NUL.
+    // SAFETY: the conversion reads as many bytes as it is told. It gives them back if there is nothing to convert, else
+    // a copy that ends with a NUL.
     unsafe {
         let (start, utf8) = (text.as_ptr().cast(), pg_sys::pg_enc::PG_UTF8 as i32);
         let converted = kept!(pg_sys::pg_server_to_any(start, length, utf8));

@@ -169,7 +169,7 @@ impl<'a> Chunk<'a> {
         self.word(0) as usize
     }
 
-    /// Is there a timestamp that Arrow would misread (`epoch::is_representable`)?
+    /// Returns true if there is a timestamp that Arrow would misread (`epoch::is_representable`).
     pub fn has_unrepresentable(&self) -> bool {
         self.word(4) & UNREPRESENTABLE != 0
     }

@@ -76,15 +76,15 @@ pub struct Column {
     pub base_typmod: i32,
     /// Length of its values (pg_type.typlen).
     pub length: i16,
-    /// Are its values passed by value?
+    /// True if its values are passed by value.
     pub by_value: bool,
     /// How they are stored.
     pub kind: Kind,
 }
 
 impl Column {
-    /// A column of values of this type, which have this length and are passed by value or by reference. To be called in a transaction, as
-    /// it asks the catalog.
+    /// A column of values of this type, which have this length and are passed by value or by reference. To be called in
+    /// a transaction, as it asks the catalog.
     pub fn new(type_oid: pg_sys::Oid, typmod: i32, length: i16, by_value: bool) -> Self {
         let (base_type, base_typmod) = base_of(type_oid, typmod);
         let kind = kind_of(base_type, length);
@@ -133,7 +133,7 @@ impl Column {
     }
 }
 
-/// Do the values of the columns leave this session?
+/// True if the values of the columns leave this session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Records {
     /// Yes, into the store. Only the session that made the type of an anonymous record knows its attributes, so such
@@ -238,7 +238,7 @@ fn kind_of(base_type: pg_sys::Oid, length: i16) -> Kind {
     }
 }
 
-/// Is the text of this database UTF-8?
+/// Returns true if the text of this database is UTF-8.
 pub fn is_utf8() -> bool {
     static UTF8: OnceLock<bool> = OnceLock::new();
     *UTF8.get_or_init(|| backend::database_encoding() == pg_sys::pg_enc::PG_UTF8 as i32)

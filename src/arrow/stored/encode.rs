@@ -1,7 +1,8 @@
-//! Encoding: values go from the executor's slot into the buffers of the columns, and a full set of columns
-//! becomes one encoded batch.
+//! Encoding: values go from the executor's slot into the buffers of the columns, and a full set of columns becomes one
+//! encoded batch.
 //!
-//! The memory of an encoder is bounded by one batch, whatever the size of the result. It belongs to one query of one process.
+//! The memory of an encoder is bounded by one batch, whatever the size of the result. It belongs to one query of one
+//! process.
 
 use arrow_cache_core::{OutOfMemory, Reason, RoomyVec};
 
@@ -207,7 +208,7 @@ impl Encoder {
         self.unfit
     }
 
-    /// Is it time to take a batch?
+    /// Returns true if it is time to take a batch.
     pub fn is_full(&self) -> bool {
         self.size >= self.budget
     }

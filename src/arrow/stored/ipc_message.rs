@@ -1,4 +1,5 @@
-//! The Arrow IPC message of a stored batch, laid out from the buffers of its columns. The body is copied once, into its place.
+//! The Arrow IPC message of a stored batch, laid out from the buffers of its columns. The body is copied once, into its
+//! place.
 
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 use arrow_ipc::{Buffer, FieldNode, MessageBuilder, MessageHeader, MetadataVersion, RecordBatchBuilder};
@@ -69,8 +70,8 @@ impl<'a> Body<'a> {
     /// # Errors
     /// There is no memory for them.
     pub fn metadata(&self) -> Result<Vec<u8>, OutOfMemory> {
-        // Sixteen bytes for each buffer and node. The builder doubles its memory as it grows, and copies what it has. A list
-        // of them is made before, and the copy that is returned after it.
+        // Sixteen bytes for each buffer and node. The builder doubles its memory as it grows, and copies what it has. A
+        // list of them is made before, and the copy that is returned after it.
         let words = 16 * (self.parts.len() + self.nodes.len());
         let _headroom = headroom(8 * words + 8192)?;
         let buffers: Vec<Buffer> =

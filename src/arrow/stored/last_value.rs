@@ -1,4 +1,5 @@
-//! A value of the row that was encoded last, as messages for the client are made of it. Plain data, valid until the next row is encoded.
+//! A value of the row that was encoded last, as messages for the client are made of it. Plain data, valid until the
+//! next row is encoded.
 
 use arrow_cache_core::formats::wire::StoredValue;
 

@@ -108,7 +108,8 @@ impl ReferenceBuilder {
             }
             return Ok(start..self.bytes.len());
         };
-        // SAFETY: the row was made for this encoder, so its value is valid and of the column's type, which this representation stands for.
+        // SAFETY: the row was made for this encoder, so its value is valid and of the column's type, which this
+        // representation stands for.
         let value = unsafe {
             match self.representation {
                 Representation::Fixed(width) => {
@@ -179,7 +180,7 @@ impl ReferenceBuilder {
         }
     }
 
-    /// Are the values of the first `rows` rows UTF-8, if they must be?
+    /// Returns true if the values of the first `rows` rows are UTF-8, if they must be.
     pub fn are_texts(&self, rows: usize) -> bool {
         !matches!(self.representation, Representation::Text | Representation::TextCharacters | Representation::Jsonb)
             || are_texts(&self.bytes, &self.offsets[..rows])

@@ -19,7 +19,7 @@ pub struct RowBlock {
     /// Datums, row after row. What those passed by reference pointed at is gone by now.
     values: Vec<pg_sys::Datum>,
     nulls: Vec<bool>,
-    /// Has the column a NULL?
+    /// True if the column has a NULL.
     has_nulls: Vec<bool>,
 }
 

@@ -32,7 +32,7 @@ pub struct ScalarBuilder {
     scalar: Scalar,
     bytes: Vec<u8>,
     validity: Validity,
-    /// Has the batch a timestamp that Arrow would misread?
+    /// True if the batch has a timestamp that Arrow would misread.
     unrepresentable: bool,
 }
 
@@ -139,7 +139,7 @@ impl ScalarBuilder {
         body.buffer(&self.bytes[..(body.rows() * self.bits_per_row()).div_ceil(8)])
     }
 
-    /// Has the batch a timestamp that Arrow would misread?
+    /// Returns true if the batch has a timestamp that Arrow would misread.
     pub fn has_unrepresentable(&self) -> bool {
         self.unrepresentable
     }

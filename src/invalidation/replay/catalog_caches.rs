@@ -2,8 +2,8 @@
 
 use pgrx::pg_sys::SysCacheIdentifier as Cache;
 
-/// The catalog of a cache, as far as `invalidation::catalogs` treats it otherwise than by outdating all results of the database; `None` for
-/// one whose changes may concern them all.
+/// The catalog of a cache, as far as `invalidation::catalogs` treats it otherwise than by outdating all results of the
+/// database; `None` for one whose changes may concern them all.
 pub fn catalog_of(cache: i8) -> Option<u16> {
     let catalog = match Cache::Type::try_from(cache).ok()? {
         Cache::ATTNAME | Cache::ATTNUM => 1249,

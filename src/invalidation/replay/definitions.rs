@@ -1,12 +1,13 @@
-//! What a replayed commit has redefined, as precisely as results depend on it. The rules are those of `invalidation::catalogs`.
+//! What a replayed commit has redefined, as precisely as results depend on it. The rules are those of
+//! `invalidation::catalogs`.
 //!
-//! There are two sources, as on a primary. Records of the heap tell which catalogs have new rows, as long as a catalog has its first file,
-//! whose number is its OID; a catalog that was rewritten (VACUUM FULL) has a number that tells nothing. The messages of the commit tell of
-//! each row by its system cache, and of relations. A message about a catalog of which no record was noted counts as a changed row. Keeps
-//! nothing.
+//! There are two sources, as on a primary. Records of the heap tell which catalogs have new rows, as long as a catalog
+//! has its first file, whose number is its OID; a catalog that was rewritten (VACUUM FULL) has a number that tells
+//! nothing. The messages of the commit tell of each row by its system cache, and of relations. A message about a
+//! catalog of which no record was noted counts as a changed row. Keeps nothing.
 
 use arrow_cache_core::versions::slots::FIXED_SLOTS;
-use arrow_cache_core::{Change, ChangeKind, ReplayedChanges, SlotId, Versions};
+use arrow_cache_core::{ChangeKind, ReplayedChanges, SlotId, Versions};
 use pgrx::pg_sys;
 
 use super::catalog_caches::catalog_of;
@@ -16,7 +17,8 @@ use crate::pg::wal_record::Ended;
 const RELATION: i8 = pg_sys::SHAREDINVALRELCACHE_ID as i8;
 const WHOLE_CATALOG: i8 = pg_sys::SHAREDINVALCATALOG_ID as i8;
 
-/// Catalogs without a system cache. The server names the relation that a row of theirs belongs to, unless a superuser has written the row.
+/// Catalogs without a system cache. The server names the relation that a row of theirs belongs to, unless a superuser
+/// has written the row.
 const WITHOUT_CACHE: [u16; 4] = [2604, 2611, 2620, 3256]; // pg_attrdef, pg_inherits, pg_trigger, pg_policy
 
 /// System caches have numbers below this: those that messages tell are not negative.
@@ -33,8 +35,8 @@ pub struct Redefined {
     shared: bool,
     /// Labels of enums.
     enums: bool,
-    /// A catalog is given a new file. Those who run now may change rows of the old one and of the new one, and only of the old one it is known
-    /// which catalog it belongs to.
+    /// A catalog is given a new file. Those who run now may change rows of the old one and of the new one, and only of
+    /// the old one it is known which catalog it belongs to.
     pub rewrites_catalog: bool,
 }
 
@@ -53,21 +55,25 @@ impl Redefined {
     /// What a commit has redefined, by what is noted of it and by its messages.
     #[inline(never)]
     pub fn by(commit: &Ended<'_>, changes: &ReplayedChanges) -> Self {
-        let (mut redefined, mut has_rows) = (Self::default(), false);
+        let (mut redefined, mut has_rows, mut noted) = (Self::default(), false, Catalogs::none());
         for part in commit.all() {
             changes.for_each(part, |change| match change.kind() {
                 ChangeKind::Slot(_) => has_rows = true,
-                ChangeKind::Catalog(catalog) => redefined.add(catalog),
-                ChangeKind::CatalogInPlace(_) => {}
+                ChangeKind::Catalog(catalog) => {
+                    redefined.add(catalog);
+                    noted.insert(catalog);
+                }
+                ChangeKind::CatalogInPlace(catalog) => noted.insert(catalog),
             });
         }
-        redefined.add_messages(commit, changes, has_rows);
+        redefined.add_messages(commit, &noted, has_rows);
         redefined
     }
 
-    /// Adds what the messages of a commit tell. `has_rows`: it is noted with rows of files that are not known to be those of catalogs.
-    fn add_messages(&mut self, commit: &Ended<'_>, changes: &ReplayedChanges, has_rows: bool) {
-        let is_noted = |catalog| is_noted(commit, changes, catalog);
+    /// Adds what the messages of a commit tell. `noted`: the catalogs that it is noted with. `has_rows`: it is noted
+    /// with rows of files that are not known to be those of catalogs.
+    fn add_messages(&mut self, commit: &Ended<'_>, noted: &Catalogs, has_rows: bool) {
+        let is_noted = |catalog| noted.contains(catalog);
         let mut names_relations = false;
         // All messages about rows of one cache say the same here.
         let mut seen = [false; CACHES];
@@ -82,8 +88,8 @@ impl Redefined {
                 },
                 RELATION => {
                     names_relations = true;
-                    // The rows may be those of a catalog that was rewritten and has no cache, such as pg_policy. Without any, it is VACUUM
-                    // or ANALYZE, or the catalog is noted.
+                    // The rows may be those of a catalog that was rewritten and has no cache, such as pg_policy.
+                    // Without any, it is VACUUM or ANALYZE, or the catalog is noted.
                     self.any |= has_rows;
                     // SAFETY: as above. Zero stands for all relations.
                     if unsafe { message.rc.relId } == pg_sys::InvalidOid {
@@ -113,7 +119,8 @@ impl Redefined {
         *self = Self { any: true, everything: true, shared: true, enums: true, ..*self };
     }
 
-    /// Calls `visit` with the slots of all that the commit redefines: that of all catalogs first, those of relations last. One may come twice.
+    /// Calls `visit` with the slots of all that the commit redefines: that of all catalogs first, those of relations
+    /// last. One may come twice.
     pub fn for_each_slot(&self, commit: &Ended<'_>, versions: Versions<'_>, mut visit: impl FnMut(SlotId)) {
         if commit.database == 0 {
             // All databases are meant. The slots of catalogs are the last of them.
@@ -141,12 +148,25 @@ impl Redefined {
     }
 }
 
-/// Returns true if a commit is noted with changes of rows of this catalog, where they stand or not.
-fn is_noted(commit: &Ended<'_>, changes: &ReplayedChanges, catalog: u16) -> bool {
-    let wanted = [Change::catalog(catalog), Change::catalog_in_place(catalog)];
-    let mut found = false;
-    for part in commit.all() {
-        changes.for_each(part, |change| found |= wanted.contains(&change));
+/// Catalogs that a commit is noted with, whether rows of theirs were written or overwritten where they stand.
+/// It is filled once: a commit may have thousands of sub-transactions, and messages about dozens of caches.
+struct Catalogs([u64; Self::WORDS]);
+
+impl Catalogs {
+    /// Catalogs that messages can be about have OIDs below 64 times this. Others are never asked for, and not kept.
+    const WORDS: usize = 128;
+
+    fn none() -> Self {
+        Self([0; Self::WORDS])
     }
-    found
+
+    fn insert(&mut self, catalog: u16) {
+        if let Some(word) = self.0.get_mut(usize::from(catalog) / 64) {
+            *word |= 1 << (catalog % 64);
+        }
+    }
+
+    fn contains(&self, catalog: u16) -> bool {
+        self.0.get(usize::from(catalog) / 64).is_some_and(|word| word & 1 << (catalog % 64) != 0)
+    }
 }

@@ -1,11 +1,12 @@
-//! Publishing what transactions of a primary have changed, on a standby that replays its WAL (architecture: *Publish before visible*).
+//! Publishing what transactions of a primary have changed, on a standby that replays its WAL (architecture: *Publish
+//! before visible*).
 //!
-//! Only the startup process runs this, while sessions may read (hot standby). Nothing here raises, waits or allocates: an ERROR in the
-//! startup process stops the standby. Its memory is fixed. What it does not understand switches the cache off on this server, before the
-//! record is replayed ([`ReplayFault`]).
+//! Only the startup process runs this, while sessions may read (hot standby). Nothing here raises, waits or allocates:
+//! an ERROR in the startup process stops the standby. Its memory is fixed. What it does not understand switches the
+//! cache off on this server, before the record is replayed ([`ReplayFault`]).
 //!
-//! `publisher` keeps what running transactions have changed and publishes it. `catalog_caches` says which catalog a message of the server
-//! is about, `definitions` what a commit has redefined, `rows` whose rows a record changes.
+//! `publisher` keeps what running transactions have changed and publishes it. `catalog_caches` says which catalog a
+//! message of the server is about, `definitions` what a commit has redefined, `rows` whose rows a record changes.
 
 mod catalog_caches;
 mod definitions;
@@ -41,7 +42,8 @@ fn note(publisher: &mut Publisher, record: WalRecord<'_>) {
     }
 }
 
-/// To be called before a record of another manager is replayed. Returns what it redefines, if anything: `after` is due then.
+/// To be called before a record of another manager is replayed. Returns what it redefines, if anything: `after` is due
+/// then.
 ///
 /// # Safety
 /// As for `before_rows`.
@@ -76,8 +78,8 @@ pub unsafe fn after(record: WalRecord<'_>, redefined: &Redefined) {
     surely(|| unsafe { publisher() }.finish(record, redefined));
 }
 
-/// To be called when recovery ends, before transactions can be made here. Prepared transactions will be committed by sessions that do not
-/// know what they have changed: as after a restart, nothing is stored until they are over.
+/// To be called when recovery ends, before transactions can be made here. Prepared transactions will be committed by
+/// sessions that do not know what they have changed: as after a restart, nothing is stored until they are over.
 pub fn recovery_ends() {
     if may_be_read() {
         surely(|| {

@@ -53,8 +53,8 @@ pub unsafe fn publisher() -> &'static mut Publisher {
     unsafe { &mut *PUBLISHER.get() }
 }
 
-/// Are there sessions that read, or will there be without another restart? What was replayed before is protected by the floor of the
-/// versions: nothing is stored until all transactions of then are over.
+/// Returns true if there are sessions that read, or there will be without another restart. What was replayed before is
+/// protected by the floor of the versions: nothing is stored until all transactions of then are over.
 pub fn may_be_read() -> bool {
     // SAFETY: a plain global of the startup process.
     unsafe { pg_sys::standbyState >= STANDBY_SNAPSHOT_PENDING }
@@ -122,14 +122,16 @@ impl Publisher {
         if xid == 0 {
             return switch_off(ReplayFault::UnknownRecord);
         }
-        // That rows of a catalog were changed says all that a row which is overwritten does, but not the other way round.
+        // That rows of a catalog were changed says all that a row which is overwritten does, but not the other way
+        // round.
         self.latest = if rows::is_in_place(record) { NOTHING } else { (xid, file) };
         if self.changes.note(xid, change).is_err() {
             self.forget_all();
         }
     }
 
-    /// Forgets what those who run now have changed, as there is no room for it. So nobody may store anything before they are over.
+    /// Forgets what those who run now have changed, as there is no room for it. So nobody may store anything before
+    /// they are over.
     #[cold]
     #[inline(never)]
     fn forget_all(&mut self) {
@@ -160,8 +162,8 @@ impl Publisher {
         None
     }
 
-    /// Publishes what a transaction and its sub-transactions have changed, and forgets it. Returns what they redefine, if anything:
-    /// `finish` is due then.
+    /// Publishes what a transaction and its sub-transactions have changed, and forgets it. Returns what they redefine,
+    /// if anything: `finish` is due then.
     fn publish(&mut self, commit: &Ended<'_>) -> Option<Redefined> {
         let store = attached(&mut self.store)?;
         let versions = store.versions();
@@ -188,7 +190,8 @@ impl Publisher {
                 self.incomplete = next;
             }
             if xid <= versions.base_floor().max(self.incomplete) && !commit.messages.is_empty() {
-                // Not all may be noted that it has changed, so its messages may be about other catalogs than those that are.
+                // Not all may be noted that it has changed, so its messages may be about other catalogs than those that
+                // are.
                 redefined.add_all();
             }
         }

@@ -9,8 +9,9 @@ use crate::pg::compat::RelationFile;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::wal_record::WalRecord;
 
-/// Kinds of records of the heap (access/heapam_xlog.h, the same in 15 to 18). Those that are not named here change nothing that a snapshot can see: locks,
-/// the second half of a speculative insertion, what the primary's logical decoding wants to know.
+/// Kinds of records of the heap (access/heapam_xlog.h, the same in 15 to 18). Those that are not named here change
+/// nothing that a snapshot can see: locks, the second half of a speculative insertion, what the primary's logical
+/// decoding wants to know.
 const OPERATION: u8 = 0x70;
 const INSERT: u8 = 0x00;
 const DELETE: u8 = 0x10;
@@ -18,8 +19,8 @@ const UPDATE: u8 = 0x20;
 const HOT_UPDATE: u8 = 0x40;
 const INPLACE: u8 = 0x70;
 
-/// The one kind of the second heap manager (`RM_HEAP2_ID`) that changes rows. The others prune, freeze, mark pages as visible, lock, or
-/// serve logical decoding.
+/// The one kind of the second heap manager (`RM_HEAP2_ID`) that changes rows. The others prune, freeze, mark pages as
+/// visible, lock, or serve logical decoding.
 const MULTI_INSERT: u8 = 0x50;
 
 /// Returns true if a record of either manager of the heap is of a kind that changes rows.
@@ -40,8 +41,8 @@ pub fn is_in_place(record: WalRecord<'_>) -> bool {
     record.info() & OPERATION == INPLACE
 }
 
-/// What a record of such a kind changes in a file, in a database with these slots; `None` if nothing that a result rests on.
-/// A catalog that still has its first file is known by the file's number, which is its OID.
+/// What a record of such a kind changes in a file, in a database with these slots; `None` if nothing that a result
+/// rests on. A catalog that still has its first file is known by the file's number, which is its OID.
 #[inline(always)]
 pub fn change(record: WalRecord<'_>, file: RelationFile, slots: RelationSlots) -> Option<Change> {
     match (file.number as u16, is_in_place(record)) {
@@ -49,7 +50,8 @@ pub fn change(record: WalRecord<'_>, file: RelationFile, slots: RelationSlots) -
         // A catalog that no result rests on, or statistics of one that has been rewritten.
         _ if !is_meaningful_catalog(file.number) => None,
         (catalog, false) => Some(Change::catalog(catalog)),
-        // VACUUM writes statistics without a transaction id. No record of a commit follows that these could be compared with.
+        // VACUUM writes statistics without a transaction id. No record of a commit follows that these could be compared
+        // with.
         (catalog, true) => (record.transaction() != 0).then_some(Change::catalog_in_place(catalog)),
     }
 }

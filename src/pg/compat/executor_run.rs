@@ -60,7 +60,8 @@ pub(crate) use executor_run_hook;
 /// Calls the next `ExecutorRun` in line; what it raises jumps over this frame.
 ///
 /// # Safety
-/// The arguments must be those of a running `ExecutorRun` hook, and the caller's frame must have no destructors (see `edge`).
+/// The arguments must be those of a running `ExecutorRun` hook, and the caller's frame must have no destructors (see
+/// `edge`).
 pub unsafe fn call_executor_run(
     run: ExecutorRunHook,
     query_desc: *mut pg_sys::QueryDesc,
@@ -77,8 +78,8 @@ pub unsafe fn call_executor_run(
     }
 }
 
-/// Runs a started query through all hooks, for `count` rows (0: all). `once` says that it will not be run again, so that
-/// parallel workers may be used.
+/// Runs a started query through all hooks, for `count` rows (0: all). `once` says that it will not be run again, so
+/// that parallel workers may be used.
 ///
 /// # Safety
 /// `query_desc` must be a started query.

@@ -15,7 +15,8 @@ use pgrx::pg_sys;
 /// Inside a transaction. No frame between here and `keeping`, or PostgreSQL, may have pending destructors.
 pub unsafe fn lock_at_once(relation: pg_sys::Oid) -> bool {
     let mode = pg_sys::AccessShareLock as c_int;
-    // SAFETY: the caller's promise. The tag is that of a relation (storage/lock.h), and the steps are those of `ConditionalLockRelationOid` (lmgr.c).
+    // SAFETY: the caller's promise. The tag is that of a relation (storage/lock.h), and the steps are those of
+    // `ConditionalLockRelationOid` (lmgr.c).
     unsafe {
         let tag = pg_sys::LOCKTAG {
             locktag_field1: backend::database(),

@@ -1,5 +1,5 @@
-//! What differs between PostgreSQL 15, 16, 17 and 18, and nothing else. Only the files of this folder have `cfg(feature = "pgNN")`.
-//! Nothing is kept; no lock.
+//! What differs between PostgreSQL 15, 16, 17 and 18, and nothing else. Only the files of this folder have `cfg(feature
+//! = "pgNN")`. Nothing is kept; no lock.
 
 mod copy;
 mod executor_run;

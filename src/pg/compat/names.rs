@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-/// May the role look up what is in the schema? Raises if there is no such schema.
+/// Returns true if the role may look up what is in the schema. Raises if there is no such schema.
 pub fn may_use_schema(role: pg_sys::Oid, schema: pg_sys::Oid) -> bool {
     const USAGE: pg_sys::AclMode = pg_sys::ACL_USAGE as pg_sys::AclMode;
     #[cfg(feature = "pg15")]
@@ -19,12 +19,12 @@ pub fn may_use_schema(role: pg_sys::Oid, schema: pg_sys::Oid) -> bool {
 /// Stands for all roles (utils/acl.h, ACL_ID_PUBLIC).
 const PUBLIC: pg_sys::Oid = pg_sys::InvalidOid;
 
-/// May every role execute the function? Raises if there is no such function.
+/// Returns true if every role may execute the function. Raises if there is no such function.
 pub fn public_may_execute(function: pg_sys::Oid) -> bool {
     may_execute(PUBLIC, function)
 }
 
-/// May the role execute the function? Raises if there is no such function.
+/// Returns true if the role may execute the function. Raises if there is no such function.
 pub fn may_execute(role: pg_sys::Oid, function: pg_sys::Oid) -> bool {
     const EXECUTE: pg_sys::AclMode = pg_sys::ACL_EXECUTE as pg_sys::AclMode;
     #[cfg(feature = "pg15")]

@@ -18,7 +18,8 @@ pub fn strip_plan(stub: &mut pg_sys::PlannedStmt) {
     let _ = stub;
 }
 
-/// The query id of a plan, 0 when none was computed. It is a signed number here, as the server shows it, which it was not before 18.
+/// The query id of a plan, 0 when none was computed. It is a signed number here, as the server shows it, which it was
+/// not before 18.
 pub fn query_id(plan: &pg_sys::PlannedStmt) -> i64 {
     #[cfg(not(feature = "pg18"))]
     {
@@ -59,7 +60,8 @@ pub fn add_relations(plan: &mut pg_sys::PlannedStmt, query: Tree<'_, pg_sys::Que
     }
 }
 
-/// A copy of a plan, in the current memory context, whose start checks no rights to tables. It shares all other parts with the plan.
+/// A copy of a plan, in the current memory context, whose start checks no rights to tables. It shares all other parts
+/// with the plan.
 ///
 /// # Safety
 /// The plan must be valid, and outlive the copy.

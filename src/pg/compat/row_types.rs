@@ -23,7 +23,7 @@ pub unsafe fn tuple_attribute(descriptor: pg_sys::TupleDesc, index: usize) -> *m
     }
 }
 
-/// Has a relation, locked by the caller, virtual columns? Yes, if it is gone.
+/// Returns true if a relation, locked by the caller, has virtual columns, or is gone.
 pub fn has_virtual_columns(relation: pg_sys::Oid) -> bool {
     #[cfg(not(feature = "pg18"))]
     {
@@ -43,7 +43,7 @@ pub fn has_virtual_columns(relation: pg_sys::Oid) -> bool {
     }
 }
 
-/// Is a column of a relation, locked by the caller, a virtual one? No row has a value for it.
+/// Returns true if a column of a relation, locked by the caller, is a virtual one. No row has a value for it.
 pub fn is_virtual_column(relation: pg_sys::Oid, column: i16) -> bool {
     #[cfg(not(feature = "pg18"))]
     {
@@ -57,9 +57,9 @@ pub fn is_virtual_column(relation: pg_sys::Oid, column: i16) -> bool {
     }
 }
 
-/// The expressions of a relation's virtual columns, as the server writes them: the planner puts them in the place of the columns. There are
-/// such columns from 18 on. Copies in the current memory context, which a user may have made large: without memory for them the server
-/// raises.
+/// The expressions of a relation's virtual columns, as the server writes them: the planner puts them in the place of
+/// the columns. There are such columns from 18 on. Copies in the current memory context, which a user may have made
+/// large: without memory for them the server raises.
 ///
 /// # Safety
 /// `descriptor` must be that of an open relation. The texts may be used as long as the current memory context lives.
@@ -70,7 +70,8 @@ pub unsafe fn virtual_expressions<'c>(descriptor: pg_sys::TupleDesc) -> Vec<&'c 
         Vec::new()
     }
     #[cfg(feature = "pg18")]
-    // SAFETY: a relation's row type says how many expressions it has, each of which is of one of its columns; they are texts that end with NUL.
+    // SAFETY: a relation's row type says how many expressions it has, each of which is of one of its columns; they are
+    // texts that end with NUL.
     unsafe {
         let Some(constraints) = (*descriptor).constr.as_ref().filter(|all| all.has_generated_virtual) else {
             return Vec::new();

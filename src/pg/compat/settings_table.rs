@@ -23,7 +23,8 @@ fn read_table<R>(read: impl FnOnce(&[*mut pg_sys::config_generic]) -> R) -> R {
     }
 }
 
-/// The server's description of one of its own settings, which is never freed; null if it has none of this name and kind.
+/// The server's description of one of its own settings, which is never freed; null if it has none of this name and
+/// kind.
 pub fn setting_of_server(name: &CStr, kind: pg_sys::config_type::Type) -> *mut pg_sys::config_generic {
     // SAFETY: descriptions of settings, whose names end with NUL.
     let is_wanted = |setting: &*mut pg_sys::config_generic| unsafe {

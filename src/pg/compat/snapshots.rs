@@ -1,6 +1,7 @@
 //! How long a snapshot sees its rows.
 
-/// May the server remove rows that a snapshot sees, and raise an error when its query reads them (`old_snapshot_threshold`)? From 17 on there is no such setting.
+/// Returns true if the server may remove rows that a snapshot sees, and raise an error when its query reads them
+/// (`old_snapshot_threshold`). From 17 on there is no such setting.
 #[inline]
 pub fn snapshots_grow_old() -> bool {
     #[cfg(any(feature = "pg15", feature = "pg16"))]

@@ -6,8 +6,8 @@ use pgrx::pg_sys;
 use crate::pg::tree::children;
 use crate::pg::tree::{Tree, child};
 
-/// The server's functions that take expressions and trees apart, without pgrx's guard around them. None of them raises on a
-/// valid tree that leaves room on the stack.
+/// The server's functions that take expressions and trees apart, without pgrx's guard around them. None of them raises
+/// on a valid tree that leaves room on the stack.
 pub mod walkers {
     use std::ffi::c_void;
 
@@ -61,8 +61,8 @@ pub mod walkers {
     }
 }
 
-/// Does the server keep what it has made of the bodies of functions in SQL beyond a statement (18)? It does not look again whether the names
-/// and literals of a text stand for something else by now.
+/// True if the server keeps what it has made of the bodies of functions in SQL beyond a statement (18). It does not
+/// look again whether the names and literals of a text stand for something else by now.
 pub const KEEPS_BODIES: bool = cfg!(feature = "pg18");
 
 /// Calls `visit` with the words of a set, and with how many there are.
@@ -76,7 +76,8 @@ fn for_each_word(set: Option<Tree<'_, pg_sys::Bitmapset>>, mut visit: impl FnMut
     words.iter().for_each(|word| visit(*word));
 }
 
-/// Calls `visit` with all that an entry of a query's range table says about permissions. It moved to a list of the query in 16.
+/// Calls `visit` with all that an entry of a query's range table says about permissions. It moved to a list of the
+/// query in 16.
 pub fn for_each_permission_word(entry: Tree<'_, pg_sys::RangeTblEntry>, mut visit: impl FnMut(u64)) {
     #[cfg(feature = "pg15")]
     {
@@ -113,8 +114,8 @@ fn for_each_permission_word_of_list<'t>(
     }
 }
 
-/// Is this a node that only versions after 15 have and that no cacheable query may hold? The constructors and tests of SQL/JSON (16), its
-/// queries, and what RETURNING and MERGE have of their own (17).
+/// Returns true if this is a node that only versions after 15 have and that no cacheable query may hold. The
+/// constructors and tests of SQL/JSON (16), its queries, and what RETURNING and MERGE have of their own (17).
 pub fn is_refused_node(tag: pg_sys::NodeTag) -> bool {
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     if matches!(tag, pg_sys::NodeTag::T_JsonExpr | pg_sys::NodeTag::T_MergeSupportFunc) {
@@ -131,7 +132,8 @@ pub fn is_refused_node(tag: pg_sys::NodeTag) -> bool {
     }
 }
 
-/// Is this a node that only versions after 15 have and that stands below one of `is_refused_node`, or in a query that changes data?
+/// Returns true if this is a node that only versions after 15 have and that stands below one of `is_refused_node`, or
+/// in a query that changes data.
 pub fn is_part_of_refused_node(tag: pg_sys::NodeTag) -> bool {
     #[cfg(feature = "pg18")]
     if tag == pg_sys::NodeTag::T_ReturningExpr {
@@ -152,7 +154,7 @@ pub fn is_part_of_refused_node(tag: pg_sys::NodeTag) -> bool {
     }
 }
 
-/// Is this entry of the range table a JSON_TABLE (17), and not an XMLTABLE?
+/// Returns true if this entry of the range table is a JSON_TABLE (17), and not an XMLTABLE.
 pub fn is_json_table(entry: &pg_sys::RangeTblEntry) -> bool {
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     // SAFETY: null, or the function of a valid entry.
@@ -166,7 +168,8 @@ pub fn is_json_table(entry: &pg_sys::RangeTblEntry) -> bool {
     }
 }
 
-/// Is this the kind of an entry of the range table that stands for the columns that are grouped by (18)?
+/// Returns true if this is the kind of an entry of the range table that stands for the columns that are grouped by
+/// (18).
 pub fn is_grouping_entry(kind: pg_sys::RTEKind::Type) -> bool {
     #[cfg(feature = "pg18")]
     {
@@ -191,8 +194,8 @@ pub fn comparison_of_rows(row: &pg_sys::RowCompareExpr) -> u32 {
     }
 }
 
-/// Lets the columns and HAVING of a query without grouping sets name what they are grouped by as such, and not by the entry of the range table
-/// that stands for it from 18 on. That entry is left as an empty one.
+/// Lets the columns and HAVING of a query without grouping sets name what they are grouped by as such, and not by the
+/// entry of the range table that stands for it from 18 on. That entry is left as an empty one.
 ///
 /// # Safety
 /// A valid query that the caller may change.
@@ -218,7 +221,8 @@ pub unsafe fn name_grouped_columns(query: *mut pg_sys::Query) {
     }
 }
 
-/// Adds the entries of another query's range table to that of a query, with their permissions. Nothing may name the new ones by number.
+/// Adds the entries of another query's range table to that of a query, with their permissions. Nothing may name the new
+/// ones by number.
 ///
 /// # Safety
 /// Valid queries that the caller may change.
@@ -237,8 +241,8 @@ pub unsafe fn add_range_table(query: *mut pg_sys::Query, other: *mut pg_sys::Que
     }
 }
 
-/// Lets a query ask for no permissions, those of sub-queries aside. From 16 on the planner looks for what each relation asks for: for nothing. A plan
-/// of such a query is to be run as `plans::unchecked_plan`.
+/// Lets a query ask for no permissions, those of sub-queries aside. From 16 on the planner looks for what each relation
+/// asks for: for nothing. A plan of such a query is to be run as `plans::unchecked_plan`.
 ///
 /// # Safety
 /// A valid query that the caller may change.
@@ -267,8 +271,8 @@ pub unsafe fn ask_no_permissions(query: *mut pg_sys::Query) {
     }
 }
 
-/// Where the columns of one row type lie in another that has the same columns, by their names; null if all lie in the same places. Raises
-/// if they have not the same columns.
+/// Where the columns of one row type lie in another that has the same columns, by their names; null if all lie in the
+/// same places. Raises if they have not the same columns.
 ///
 /// # Safety
 /// Valid row types.

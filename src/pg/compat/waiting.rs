@@ -10,13 +10,15 @@ pub const TIMEOUTS_OF_STATEMENTS: &[c_int] = &[3];
 #[cfg(any(feature = "pg17", feature = "pg18"))]
 pub const TIMEOUTS_OF_STATEMENTS: &[c_int] = &[3, 8];
 
-/// The wait event of a session that waits until another one has computed its answer. Before 17 events of extensions have no names.
+/// The wait event of a session that waits until another one has computed its answer. Before 17 events of extensions
+/// have no names.
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 pub fn wait_event_of_fill() -> u32 {
     pg_sys::PG_WAIT_EXTENSION
 }
 
-/// The wait event of a session that waits until another one has computed its answer. Before 17 events of extensions have no names.
+/// The wait event of a session that waits until another one has computed its answer. Before 17 events of extensions
+/// have no names.
 #[cfg(any(feature = "pg17", feature = "pg18"))]
 pub fn wait_event_of_fill() -> u32 {
     use crate::pg::backend_local::Local;
@@ -24,14 +26,14 @@ pub fn wait_event_of_fill() -> u32 {
 
     static EVENT: Local<Cell<u32>> = Local::new(Cell::new(0));
     if EVENT.get() == 0 {
-        // SAFETY: the name is a text that ends in NUL; the server keeps a copy, the same for all backends. What it raises unwinds our
-        // frames.
+        // SAFETY: the name is a text that ends in NUL; the server keeps a copy, the same for all backends. What it
+        // raises unwinds our frames.
         EVENT.set(unsafe { kept!(pg_sys::WaitEventExtensionNew(c"ArrowCacheFill".as_ptr())) });
     }
     EVENT.get()
 }
 
-/// Does this session hold this lock in this mode? Looks into a table of the backend.
+/// Returns true if this session holds this lock in this mode. Looks into a table of the backend.
 pub fn holds_lock(tag: &pg_sys::LOCKTAG, mode: i32) -> bool {
     // SAFETY: a search in a hash table of this backend, with a key of any bytes; it neither raises nor waits.
     unsafe {

@@ -1,6 +1,6 @@
 //! Clock expressions as trees, which are carried inside a plan with the rest of the verdict (`plan_marker`), so that a
-//! kept plan can have them computed at each start. They are the server's own nodes, ready to be executed. Copying a plan
-//! copies them, but for what was made ready: where a copy lies, it is made ready once.
+//! kept plan can have them computed at each start. They are the server's own nodes, ready to be executed. Copying a
+//! plan copies them, but for what was made ready: where a copy lies, it is made ready once.
 
 use std::cell::Cell;
 

@@ -18,7 +18,8 @@ use crate::query::clock::constant_now;
 const DATE_TO_TIMESTAMPTZ: u32 = 1174;
 const TIMESTAMP_TO_TIMESTAMPTZ: u32 = 2028;
 
-/// Functions that add to a date or a time, subtract from it, or cast it; and casts between smallint, integer and bigint.
+/// Functions that add to a date or a time, subtract from it, or cast it; and casts between smallint, integer and
+/// bigint.
 const ARITHMETIC: [u32; 20] =
     [313, 314, 480, 481, 714, 754, 1141, 1142, 1174, 1178, 1189, 1190, 2024, 2027, 2028, 2029, 2032, 2033, 2071, 2072];
 

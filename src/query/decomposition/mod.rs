@@ -50,7 +50,7 @@ pub struct Decomposition {
     pub part: Part,
 }
 
-/// May the query have parts? Quick to tell.
+/// Returns true if the query may have parts. Quick to tell.
 pub fn has_candidates(query: Tree<'_, pg_sys::Query>) -> bool {
     site::candidate(query).is_some()
 }

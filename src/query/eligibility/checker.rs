@@ -28,7 +28,8 @@ pub(super) enum ClockPlace {
     Inside,
     /// In what a function consists of that counts from today: CURRENT_DATE is in the key.
     FromToday,
-    /// Not in the query itself: in what a function consists of, or in a constraint. No value of the clock there is in the key.
+    /// Not in the query itself: in what a function consists of, or in a constraint. No value of the clock there is in
+    /// the key.
     Elsewhere,
 }
 
@@ -127,7 +128,8 @@ impl EligibilityChecker {
         self.types.note(type_oid);
     }
 
-    /// Do rows that are computed later differ, because of settings or of definitions that no lock protects?
+    /// Returns true if rows that are computed later may differ, because of settings or of definitions that no lock
+    /// protects.
     pub(super) fn reads_session(&self) -> bool {
         self.reads_settings
             || self.collates_by_name

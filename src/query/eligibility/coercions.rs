@@ -61,7 +61,8 @@ impl EligibilityChecker {
         self.check_function(writes)
     }
 
-    /// Checks how a text in a clock expression is read. Its value will be in the key, so it may be a word for the present time.
+    /// Checks how a text in a clock expression is read. Its value will be in the key, so it may be a word for the
+    /// present time.
     fn check_reading_in_clock(&mut self, result: pg_sys::Oid) -> bool {
         if clock::has_dates(result) {
             // The walk that identifies the query notes it for each such coercion.

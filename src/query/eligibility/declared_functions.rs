@@ -24,7 +24,7 @@ const OTHER_RIGHTS: &str =
 const OTHER_SETTINGS: &str = "which is declared pure but does not SET search_path, or sets something else";
 const NO_VALUE: &str = "which is declared pure but does not return one value of a type that is no row and no domain";
 
-/// May this function be declared pure: is it a function in PL/pgSQL?
+/// Returns true if this function may be declared pure: it is a function in PL/pgSQL.
 pub fn may_be_declared(function: pg_sys::Oid) -> bool {
     CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, function).is_some_and(|row| is_procedural(&row))
 }
@@ -37,7 +37,7 @@ fn is_procedural(row: &CatalogRow) -> bool {
     })
 }
 
-/// Has its owner declared this function, whose row is `row`, pure?
+/// Returns true if its owner has declared this function, whose row is `row`, pure.
 pub(super) fn is_declared(function: pg_sys::Oid, row: &CatalogRow) -> bool {
     if !is_procedural(row) {
         return false;

@@ -1,5 +1,6 @@
-//! What the columns of a join stand for. A join lists all columns of its two sides, used or not; only those count that the query
-//! refers to. The planner, too, puts in the place of each such reference what the list says, and drops the list.
+//! What the columns of a join stand for. A join lists all columns of its two sides, used or not; only those count that
+//! the query refers to. The planner, too, puts in the place of each such reference what the list says, and drops the
+//! list.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
@@ -8,9 +9,9 @@ use super::checker::EligibilityChecker;
 use crate::pg::tree::{Tree, child, children};
 
 impl EligibilityChecker {
-    /// If the column is one of a join, checks the expression that it stands for: of columns merged by USING that may be any, of a row
-    /// of the join it is all of its columns. Most references to a join's columns name the table below, and are none of the join's.
-    /// True stops the walk.
+    /// If the column is one of a join, checks the expression that it stands for: of columns merged by USING that may be
+    /// any, of a row of the join it is all of its columns. Most references to a join's columns name the table below,
+    /// and are none of the join's. True stops the walk.
     pub(super) fn check_join_column(&mut self, var: &pg_sys::Var) -> bool {
         if self.queries.is_empty() {
             // An expression outside of a query, such as a constraint, refers to one relation.

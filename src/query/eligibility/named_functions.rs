@@ -1,4 +1,5 @@
-//! The functions and operators that a node of a query names, and what these consist of. Each function returns true to stop the walk.
+//! The functions and operators that a node of a query names, and what these consist of. Each function returns true to
+//! stop the walk.
 
 use std::ffi::c_void;
 
@@ -41,8 +42,9 @@ impl EligibilityChecker {
 
     /// Checks an operator and the function behind it; InvalidOid stands for none.
     ///
-    /// The planner may put its negator or its commutator in its place, which its owner names. Those of users are therefore refused whatever
-    /// their functions are, and so are built-in ones that a superuser has given one of a user's, or code of a user to hash or sort by.
+    /// The planner may put its negator or its commutator in its place, which its owner names. Those of users are
+    /// therefore refused whatever their functions are, and so are built-in ones that a superuser has given one of a
+    /// user's, or code of a user to hash or sort by.
     pub(super) fn check_operator(&mut self, operator: pg_sys::Oid) -> bool {
         if operator == pg_sys::InvalidOid {
             return false;
@@ -160,10 +162,11 @@ fn is_aggregate(function: pg_sys::Oid) -> bool {
     (unsafe { kept!(pg_sys::get_func_prokind(function)) }) as u8 == pg_sys::PROKIND_AGGREGATE
 }
 
-/// Are values hashed or sorted by code of a user where they are compared with this operator in bulk? An operator of the server's that has no
-/// family of the server's may be put into one by a superuser. If it has one, the planner sorts by that: it takes the first family of the
-/// list, which is in the order of OIDs (an index scan of pg_amop), and OIDs of users are the greater ones. It takes another family only to
-/// merge with the rows of an index of that family, in one of several plans.
+/// Returns true if code of a user hashes or sorts values where they are compared with this operator in bulk. An
+/// operator of the server's that has no family of the server's may be put into one by a superuser. If it has one, the
+/// planner sorts by that: it takes the first family of the list, which is in the order of OIDs (an index scan of
+/// pg_amop), and OIDs of users are the greater ones. It takes another family only to merge with the rows of an index of
+/// that family, in one of several plans.
 fn hash_or_sort_by_user(operator: pg_sys::Oid) -> bool {
     let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
     // SAFETY: reads catalogs about an operator that the query uses; the list holds OIDs.

@@ -14,7 +14,8 @@ use crate::query::node_table::{COLLATED, TYPED, in_query};
 /// System column that is not tied to a tuple's physical place (access/sysattr.h).
 const TABLE_OID_ATTRIBUTE: i16 = pg_sys::TableOidAttributeNumber as i16;
 
-/// Can this expression have a type that none of its parts has? The columns of a row that is written without a name are parts of it.
+/// Returns true if this expression can have a type that none of its parts has. The columns of a row that is written
+/// without a name are parts of it.
 pub(super) fn makes_a_type(node: Tree<'_, pg_sys::Node>) -> bool {
     if let Some(row) = node.as_a::<pg_sys::RowExpr>() {
         return row.row_typeid != pg_sys::RECORDOID;
@@ -22,8 +23,8 @@ pub(super) fn makes_a_type(node: Tree<'_, pg_sys::Node>) -> bool {
     in_query(node.tag()).has(TYPED)
 }
 
-/// Does a collation come in here that can be dropped? All that is not the server's own can, those that initdb has found among them. All other
-/// expressions have the collations of their parts.
+/// Returns true if a collation comes in here that can be dropped. All that is not the server's own can, those that
+/// initdb has found among them. All other expressions have the collations of their parts.
 pub(super) fn names_collation(node: Tree<'_, pg_sys::Node>) -> bool {
     // SAFETY: an expression of a valid tree.
     in_query(node.tag()).has(COLLATED) && unsafe { exprCollation(node.as_ptr()) }.to_u32() >= FIRST_UNPINNED_OID

@@ -1,7 +1,7 @@
-//! Values that the server reads from texts and from JSON, by input functions that it finds through their types: results of
-//! coercions, the elements of arrays, and the columns of json_to_record and its relatives. All of them are checked as if the query
-//! called them. A date may be a word such as `today`, so CURRENT_DATE is then in the key (`coercions`). Times and
-//! timestamps are refused, and so are rows and ranges, whose functions read by those of their parts.
+//! Values that the server reads from texts and from JSON, by input functions that it finds through their types: results
+//! of coercions, the elements of arrays, and the columns of json_to_record and its relatives. All of them are checked
+//! as if the query called them. A date may be a word such as `today`, so CURRENT_DATE is then in the key (`coercions`).
+//! Times and timestamps are refused, and so are rows and ranges, whose functions read by those of their parts.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
@@ -62,8 +62,8 @@ impl EligibilityChecker {
         self.check_body_of(reads)
     }
 
-    /// Checks what a STABLE function consists of, which is accepted where it stands. The planner would compute one that somebody has marked
-    /// IMMUTABLE, and a kept plan would have the value of another moment.
+    /// Checks what a STABLE function consists of, which is accepted where it stands. The planner would compute one that
+    /// somebody has marked IMMUTABLE, and a kept plan would have the value of another moment.
     pub(super) fn check_body_of(&mut self, function: pg_sys::Oid) -> bool {
         if !volatility::is_stable(function) {
             return self.blame(function, Reason::StableFunction);

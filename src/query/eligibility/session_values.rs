@@ -20,8 +20,9 @@ const CURRENT_DATABASE: u32 = 861;
 const CURRENT_SCHEMA_FUNCTION: u32 = 1402;
 const SESSION_USER_FUNCTION: u32 = 746;
 
-/// Settings of the server that `current_setting` shows as SET, the configuration or the connection has left them: neither a transaction nor the
-/// state of the server changes them, and every role may see them. Others may show more than themselves.
+/// Settings of the server that `current_setting` shows as SET, the configuration or the connection has left them:
+/// neither a transaction nor the state of the server changes them, and every role may see them. Others may show more
+/// than themselves.
 const PLAIN_SETTINGS: [&[u8]; 11] = [
     b"timezone",
     b"datestyle",
@@ -55,8 +56,9 @@ impl EligibilityChecker {
         }
     }
 
-    /// Does a clock expression of the query begin here (`clock`)? Then its value will be in the key, and what asks for the time in it is
-    /// accepted. The query is refused if that value moves all the time, whatever constants it has.
+    /// Returns true if a clock expression of the query begins here (`clock`). Then its value will be in the key, and
+    /// what asks for the time in it is accepted. The query is refused if that value moves all the time, whatever
+    /// constants it has.
     pub(super) fn enters_clock(&mut self, node: Tree<'_, pg_sys::Node>) -> bool {
         if self.clock != ClockPlace::Outside {
             return false;
@@ -71,8 +73,9 @@ impl EligibilityChecker {
         true
     }
 
-    /// Does the operator compare a column with a clock expression? If gaps can be found for it, its value may move all
-    /// the time. True refuses the query: something else than the server's own comparison stands behind the operator.
+    /// Returns true if the operator compares a column with a clock expression. If gaps can be found for it, its value
+    /// may move all the time. True refuses the query: something else than the server's own comparison stands behind the
+    /// operator.
     pub(super) fn compares_with_time(&mut self, call: Tree<'_, pg_sys::OpExpr>) -> bool {
         if self.clock != ClockPlace::Outside || call.as_node().tag() != pg_sys::NodeTag::T_OpExpr {
             return false;
@@ -127,8 +130,8 @@ impl EligibilityChecker {
         true
     }
 
-    /// Does the call ask for a custom setting, such as `app.tenant`, or for one of the server's that shows nothing but itself, by a constant
-    /// name?
+    /// Returns true if the call asks for a custom setting, such as `app.tenant`, or for one of the server's that shows
+    /// nothing but itself, by a constant name.
     fn reads_setting(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
         let Some(name) = constant_name(call) else { return false };
         let is_plain = PLAIN_SETTINGS.iter().any(|plain| name.eq_ignore_ascii_case(plain));
@@ -140,8 +143,8 @@ impl EligibilityChecker {
         true
     }
 
-    /// The query reads the text search configuration that a setting names: what it stands for in the session that asks will be part of the
-    /// key (`environment`). True refuses the query, which reads one setting too many.
+    /// The query reads the text search configuration that a setting names: what it stands for in the session that asks
+    /// will be part of the key (`environment`). True refuses the query, which reads one setting too many.
     pub(super) fn reads_search_configuration(&mut self) -> bool {
         self.reads_state(SEARCH_CONFIGURATION)
     }

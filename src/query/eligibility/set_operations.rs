@@ -1,5 +1,6 @@
-//! The conversions below set operations. The parser leaves the columns of both sides in their own types, and the planner converts them by the
-//! implicit casts to the common type. No node of the query names these casts, so they are looked up here as the planner does it.
+//! The conversions below set operations. The parser leaves the columns of both sides in their own types, and the
+//! planner converts them by the implicit casts to the common type. No node of the query names these casts, so they are
+//! looked up here as the planner does it.
 
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
@@ -9,8 +10,8 @@ use super::node_kinds::type_of;
 use crate::pg::tree::{Tree, child, child_oids, children};
 
 impl EligibilityChecker {
-    /// Checks the casts from the types of both sides to those of a set operation, which belongs to the innermost query that is checked. True stops
-    /// the walk.
+    /// Checks the casts from the types of both sides to those of a set operation, which belongs to the innermost query
+    /// that is checked. True stops the walk.
     pub(super) fn check_conversions(&mut self, operation: Tree<'_, pg_sys::SetOperationStmt>) -> bool {
         let wanted: Vec<_> = child_oids!(operation.colTypes).collect();
         [child!(operation.larg), child!(operation.rarg)].into_iter().any(|side| {

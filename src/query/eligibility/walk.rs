@@ -1,4 +1,5 @@
-//! The walk of a check: each node of a query, what it says by itself, and what is below it. Each function returns true to stop the walk.
+//! The walk of a check: each node of a query, what it says by itself, and what is below it. Each function returns true
+//! to stop the walk.
 
 use std::ffi::c_void;
 
@@ -18,8 +19,8 @@ use crate::query::volatility::definition;
 /// Called by the server's walkers for each part of a node; true stops the walk.
 unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
     let body = || {
-        // SAFETY: the context is the checker that `check_all` passed, lent to nobody else while the walker calls; the node is null or part of
-        // the tree that is checked.
+        // SAFETY: the context is the checker that `check_all` passed, lent to nobody else while the walker calls; the
+        // node is null or part of the tree that is checked.
         unsafe { Tree::enter(node).is_some_and(|node| (*context.cast::<EligibilityChecker>()).check_all(node)) }
     };
     // SAFETY: the server calls this; no frame between has destructors.

@@ -1,5 +1,6 @@
-//! What nodes add to a query's identity, by themselves, that do not stand in most queries: calls, other expressions, clauses. A kind that
-//! a function here does not know stops the walk. Kept out of the function that recurses, so that its frame stays small.
+//! What nodes add to a query's identity, by themselves, that do not stand in most queries: calls, other expressions,
+//! clauses. A kind that a function here does not know stops the walk. Kept out of the function that recurses, so that
+//! its frame stays small.
 
 use pgrx::pg_sys;
 

@@ -1,5 +1,5 @@
-//! What a walk over a query tree has gathered so far, and how nodes that stand in most queries add to it. Nothing here walks: what is below
-//! a node is left to `identity`.
+//! What a walk over a query tree has gathered so far, and how nodes that stand in most queries add to it. Nothing here
+//! walks: what is below a node is left to `identity`.
 
 use std::ffi::CStr;
 

@@ -21,7 +21,7 @@ pub struct Definition {
     /// Its kind (`RELKIND_…`).
     pub kind: u8,
     is_temporary: bool,
-    /// Is it a partition of another?
+    /// True if it is a partition of another.
     is_partition: bool,
     /// The snapshot that was asked about sees who wrote the row of the catalog.
     is_seen: bool,

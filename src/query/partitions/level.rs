@@ -141,8 +141,8 @@ unsafe fn in_columns_of(map: *mut pg_sys::AttrMap, conditions: *mut pg_sys::List
     }
 }
 
-/// Returns true if values of this type are ordered, or hashed, by code of the server alone (or of extensions that the DBA
-/// trusts): the family, and the function. Values that hold others are compared by whatever orders those.
+/// Returns true if values of this type are ordered, or hashed, by code of the server alone (or of extensions that the
+/// DBA trusts): the family, and the function. Values that hold others are compared by whatever orders those.
 fn is_ordered_by_server(family: pg_sys::Oid, type_oid: pg_sys::Oid, function: pg_sys::Oid) -> bool {
     let holds_others =
         matches!(type_oid, pg_sys::ANYARRAYOID | pg_sys::ANYRANGEOID | pg_sys::ANYMULTIRANGEOID | pg_sys::RECORDOID);

@@ -52,7 +52,7 @@ impl ShownClock {
     }
 }
 
-/// Does a column of the answer ask for the time? Quick to tell.
+/// Returns true if a column of the answer asks for the time. Quick to tell.
 pub fn is_shown(query: Tree<'_, pg_sys::Query>) -> bool {
     children!(query.targetList as TargetEntry).any(|target| !target.resjunk && asks_for_time(target.as_node().as_ptr()))
 }
@@ -145,8 +145,8 @@ unsafe fn null_like(expression: *mut pg_sys::Node) -> *mut pg_sys::Expr {
     }
 }
 
-/// Does the planner leave out no column, no aggregate and no window function of an expression, because constants say
-/// that it is never reached?
+/// Returns true if the planner leaves out no column, no aggregate and no window function of an expression because
+/// constants say that it is never reached.
 ///
 /// # Safety
 /// An expression of a valid query, and valid values.

@@ -10,7 +10,7 @@ use crate::pg::tree_search::search;
 use crate::query::clock;
 use crate::query::node_table::{OF_ROWS, in_query};
 
-/// Does an expression, or a sub-query in it, ask for the time?
+/// Returns true if an expression, or a sub-query in it, asks for the time.
 pub(super) fn asks_for_time(node: *mut pg_sys::Node) -> bool {
     any(node, |node| {
         match_node! { node;
@@ -21,12 +21,12 @@ pub(super) fn asks_for_time(node: *mut pg_sys::Node) -> bool {
     })
 }
 
-/// Is there something in an expression that depends on rows: columns, aggregates, sub-queries?
+/// Returns true if something in an expression depends on rows: columns, aggregates, sub-queries.
 pub(super) fn depends_on_rows(node: *mut pg_sys::Node) -> bool {
     any(node, |node| in_query(node.tag()).has(OF_ROWS))
 }
 
-/// How many columns, and calls of aggregates and window functions, are in an expression?
+/// The number of columns, and of calls of aggregates and window functions, in an expression.
 pub(super) fn count_columns(node: *mut pg_sys::Node) -> usize {
     /// Counts on, and finds nothing.
     unsafe extern "C-unwind" fn count(node: *mut pg_sys::Node, context: *mut c_void) -> bool {

@@ -11,7 +11,8 @@ use crate::pg::object_ids::{FIRST_UNPINNED_OID, INTERNAL_LANGUAGE, SQL_LANGUAGE}
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, match_node};
 
-/// The text of each function that initdb makes from one, and that is accepted: where the arguments may be of any type, there is no tree.
+/// The text of each function that initdb makes from one, and that is accepted: where the arguments may be of any type,
+/// there is no tree.
 const BORN_AS_TEXT: &[(u32, &[u8])] = &[
     (1285, b"select pg_catalog.quote_literal($1::pg_catalog.text)"),
     (1290, b"select pg_catalog.quote_nullable($1::pg_catalog.text)"),
@@ -19,7 +20,8 @@ const BORN_AS_TEXT: &[(u32, &[u8])] = &[
     (2004, b"select $1::pg_catalog.text operator(pg_catalog.||) $2"),
 ];
 
-/// Columns of pg_aggregate (catalog/pg_aggregate.h) that hold functions: transition to final, and those of moving windows.
+/// Columns of pg_aggregate (catalog/pg_aggregate.h) that hold functions: transition to final, and those of moving
+/// windows.
 const PARTS: std::ops::RangeInclusive<i16> = 4..=11;
 const SORT_OPERATOR: i16 = 16;
 /// Columns with the type of a state, each with the one of its first value.
@@ -81,7 +83,8 @@ fn of_body(function: pg_sys::Oid, row: &CatalogRow) -> Option<Definition> {
     }
 }
 
-/// The functions that such a text calls to make texts of its arguments: whoever owns their types may have given them casts.
+/// The functions that such a text calls to make texts of its arguments: whoever owns their types may have given them
+/// casts.
 pub fn unseen_casts(node: Tree<'_, pg_sys::Node>) -> Vec<pg_sys::Oid> {
     let (function, arguments) = match_node! { node;
         FuncExpr(call) => (call.funcid, child!(call.args)),
@@ -135,14 +138,16 @@ pub fn reader_of(type_oid: pg_sys::Oid) -> pg_sys::Oid {
     reads
 }
 
-/// What the planner adds for the arguments that a call leaves out; `given` is how many it has. `None` if it is not known.
+/// What the planner adds for the arguments that a call leaves out; `given` is how many it has. `None` if it is not
+/// known.
 pub fn of_missing_arguments(function: pg_sys::Oid, given: usize) -> Option<Definition> {
     let row = CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, function)?;
     if given >= usize::try_from(row.function()?.pronargs).ok()? {
         return Some(Definition::default());
     }
     let text = row.text(column(pg_sys::Anum_pg_proc_proargdefaults))?;
-    // SAFETY: the server reads a valid tree from the text, or raises. What it has written for defaults is a list of expressions.
+    // SAFETY: the server reads a valid tree from the text, or raises. What it has written for defaults is a list of
+    // expressions.
     let defaults = unsafe { Tree::<pg_sys::Node>::enter(kept!(pg_sys::stringToNode(text.as_ptr())).cast()) }?;
     let trees = defaults.as_a::<pg_sys::List>()?.items().flatten().map(Tree::as_ptr).collect();
     Some(Definition { trees, ..Definition::default() })

@@ -62,7 +62,7 @@ pub fn check(oid: pg_sys::Oid) -> FunctionVerdict {
     FunctionVerdict::Unsound(if stable { Reason::StableFunction } else { Reason::VolatileFunction })
 }
 
-/// Is the function marked STABLE, so that the planner computes it for no plan that is kept?
+/// Returns true if the function is marked STABLE, so that the planner computes it for no plan that is kept.
 pub fn is_stable(oid: pg_sys::Oid) -> bool {
     // SAFETY: reads a catalog; the function is named by the query, so it exists.
     (unsafe { kept!(pg_sys::func_volatile(oid)) }) as u8 == pg_sys::PROVOLATILE_STABLE

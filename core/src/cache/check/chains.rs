@@ -1,5 +1,5 @@
-//! The chains of the index: each entry lies in the chain of its key, once, and is published; no key has two. A chain is walked under the shared
-//! lock of its partition, so what is found there is certain.
+//! The chains of the index: each entry lies in the chain of its key, once, and is published; no key has two. A chain is
+//! walked under the shared lock of its partition, so what is found there is certain.
 
 use super::finding::{Finding, Findings};
 use super::look::{IN_INDEX, IN_INDEX_AGAIN, Look, Marks, Processes, STRIDE};
@@ -65,7 +65,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
     }
 
-    /// Has one of the first entries of a chain the key of this one?
+    /// Returns true if one of the first entries of a chain has the key of this one.
     fn is_met_before(&self, bucket: usize, first: u32, index: u32) -> bool {
         let key = self.entry(index).key();
         let mut link = self.bucket(bucket).first();

@@ -1,4 +1,5 @@
-//! Tests that plant each kind of damage, and see it found. They stand here because nothing outside of the cache can do such damage.
+//! Tests that plant each kind of damage, and see it found. They stand here because nothing outside of the cache can do
+//! such damage.
 
 #[path = "../../../tests/common/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
@@ -52,7 +53,8 @@ mod tests {
         findings.into_iter().map(|finding| format!("{}: {}", finding.part, finding.finding)).collect()
     }
 
-    /// A world of five entries, of limbo with a retired and a half-filled record, and of free records, in which `damage` is done; what is found.
+    /// A world of five entries, of limbo with a retired and a half-filled record, and of free records, in which
+    /// `damage` is done; what is found.
     fn found(damage: impl FnOnce(&Block, &TestStore<'_>, [u32; 5])) -> Vec<String> {
         let block = Block::new(64, 1 << 20);
         let store = block.seat(MINE);

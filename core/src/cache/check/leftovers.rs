@@ -1,5 +1,5 @@
-//! What processes that have gone have left behind: pins, claims, counts of definers, slots in the middle of a change. Each is looked at, then
-//! it is asked whether its process runs, then it is looked at again.
+//! What processes that have gone have left behind: pins, claims, counts of definers, slots in the middle of a change.
+//! Each is looked at, then it is asked whether its process runs, then it is looked at again.
 
 use super::finding::{Finding, Findings};
 use super::look::{Look, Processes, STRIDE};
@@ -62,7 +62,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
     }
 
-    /// Is it there, though nobody else is, at each of several looks?
+    /// Returns true if it is there, though nobody else is, at each of several looks.
     fn are_left<P: Processes>(&self, processes: &P, mut is_there: impl FnMut() -> bool) -> bool {
         for times in 0..MOST_LOOKS {
             if !is_there() || processes.are_others() {
@@ -75,7 +75,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
 }
 
 impl<L: Locks, A: Arena, P: Processes> Look<'_, '_, L, A, P> {
-    /// Are there pins that this process does not know of, although nobody else is there?
+    /// Returns true if there are pins that this process does not know of, although nobody else is there.
     pub(super) fn check_pins(&mut self) {
         let store = self.store;
         let Some(own) = store.seat() else { return };

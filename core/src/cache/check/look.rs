@@ -1,4 +1,5 @@
-//! One look at everything that spans several words: what it has, which the files of this room add to. State of one process.
+//! One look at everything that spans several words: what it has, which the files of this room add to. State of one
+//! process.
 
 use super::blocks::Blocks;
 use super::finding::Findings;
@@ -10,11 +11,11 @@ pub(super) const STRIDE: u32 = 4096;
 
 /// What the host knows of its processes, and does between the parts of a check.
 pub trait Processes {
-    /// Does a process run that has this number of a seat?
+    /// Returns true if a process runs that has this number of a seat.
     fn has_seat(&self, number: u32) -> bool;
-    /// Does a process run that has this number as the owner of claims?
+    /// Returns true if a process runs that has this number as the owner of claims.
     fn has_claims(&self, owner: u32) -> bool;
-    /// May another process than this one use the cache at this moment, or publish changes?
+    /// Returns true if another process than this one may use the cache at this moment, or publish changes.
     fn are_others(&self) -> bool;
     /// Lets interrupts in. May unwind.
     fn pause(&self);

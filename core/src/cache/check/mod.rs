@@ -1,14 +1,16 @@
 //! Does everything in the block agree? A check reads, and changes nothing. It is right beside others who work, too:
 //!
 //! * A chain of the index is walked under the shared lock of its partition (`chains`), one bucket at a time.
-//! * What spans several words is read without a lock (`records`, `payload`), and counts only if nobody was in a step (`steps`) when the reading began, and no
-//!   step has begun before its end. Else it is read again, some times; then the report says that it is undecided.
-//! * Versions are whole by themselves, and read as they are. What a process that has gone left behind (`leftovers`) counts if the process was gone in between two looks that saw the same.
+//! * What spans several words is read without a lock (`records`, `payload`), and counts only if nobody was in a step
+//!   (`steps`) when the reading began, and no step has begun before its end. Else it is read again, some times; then
+//!   the report says that it is undecided.
+//! * Versions are whole by themselves, and read as they are. What a process that has gone left behind (`leftovers`)
+//!   counts if the process was gone in between two looks that saw the same.
 //!
 //! Hints are not looked at, such as speeds and counts: whatever stands there, no answer is wrong, and no memory lost.
 //!
-//! Memory that the check reads in the arena may belong to somebody else by then: places and lengths are compared with the arena before anything is read there.
-//! No lock is held while memory is asked for, or the host is called.
+//! Memory that the check reads in the arena may belong to somebody else by then: places and lengths are compared with
+//! the arena before anything is read there. No lock is held while memory is asked for, or the host is called.
 
 mod blocks;
 mod chains;

@@ -1,5 +1,5 @@
-//! What entries own in the arena: the pieces of memory of each record add up to its bytes, lie in the arena, and no two of them share a byte.
-//! Read without a lock and without pins: it counts if nobody was in a step meanwhile.
+//! What entries own in the arena: the pieces of memory of each record add up to its bytes, lie in the arena, and no two
+//! of them share a byte. Read without a lock and without pins: it counts if nobody was in a step meanwhile.
 
 use super::finding::Finding;
 use super::look::{Look, Processes};
@@ -22,7 +22,7 @@ struct Chain {
 }
 
 impl<L: Locks, A: Arena, P: Processes> Look<'_, '_, L, A, P> {
-    /// Does a record own what it says, or nothing if it is free?
+    /// Returns true if a record owns what it says, or nothing if it is free.
     pub(super) fn check_payload(&mut self, index: u32, may_own: bool) -> Result<(), OutOfMemory> {
         let entry = self.store.entry(index);
         let bytes = entry.bytes.load(Relaxed);
@@ -74,7 +74,8 @@ impl<L: Locks, A: Arena, P: Processes> Look<'_, '_, L, A, P> {
             if !self.claim(index, place, HEAD)? {
                 return Ok(None);
             }
-            // SAFETY: `claim` has seen that as many bytes of the arena lie there as a head has, and aligned. Its fields are atomics of any value.
+            // SAFETY: `claim` has seen that as many bytes of the arena lie there as a head has, and aligned. Its fields
+            // are atomics of any value.
             let head: &RenditionHead = unsafe { head_at(&self.store.arena, place) };
             let Some(blocks) = self.walk_pieces(index, head.first(), u32::MAX)? else { return Ok(None) };
             let finding = Finding::of("renditions", "the bytes of a rendition are wrong").at("entry", index);
@@ -87,7 +88,8 @@ impl<L: Locks, A: Arena, P: Processes> Look<'_, '_, L, A, P> {
         Ok(Some(sum))
     }
 
-    /// Walks a chain of chunks, or of blocks of messages; `None` if it leads astray. `most` pieces and one more are walked.
+    /// Walks a chain of chunks, or of blocks of messages; `None` if it leads astray. `most` pieces and one more are
+    /// walked.
     fn walk_pieces(&mut self, index: u32, first: ArenaPtr, most: u32) -> Result<Option<Chain>, OutOfMemory> {
         let mut chain = Chain { pieces: 0, bytes: 0, last: ArenaPtr::NULL };
         let mut place = first;
@@ -98,7 +100,8 @@ impl<L: Locks, A: Arena, P: Processes> Look<'_, '_, L, A, P> {
                 self.findings.add(Finding::of(PART, "a chain of memory leads astray").at("entry", index));
                 return Ok(None);
             }
-            // SAFETY: as many bytes of the arena lie there as a header has, and aligned. Its fields are atomics of any value.
+            // SAFETY: as many bytes of the arena lie there as a header has, and aligned. Its fields are atomics of any
+            // value.
             let header = unsafe { chunk_header(self.store.arena.address(place)) };
             let bytes = header.len().saturating_add(CHUNK_OVERHEAD);
             if !self.claim(index, place, bytes)? {

@@ -1,5 +1,5 @@
-//! The table of entries: each record that was ever used is free, in limbo or published, and stands where this says, once. The counts of the header agree
-//! with that. Read without a lock: it counts if nobody was in a step meanwhile.
+//! The table of entries: each record that was ever used is free, in limbo or published, and stands where this says,
+//! once. The counts of the header agree with that. Read without a lock: it counts if nobody was in a step meanwhile.
 
 use super::finding::Finding;
 use super::look::{IN_INDEX, IN_INDEX_AGAIN, IN_LIMBO, IS_FREE, Look, Marks, Processes};
@@ -91,7 +91,7 @@ impl<L: Locks, A: Arena, P: Processes> Look<'_, '_, L, A, P> {
         Ok(sums)
     }
 
-    /// Does the record stand where its state says, and nowhere else?
+    /// Returns true if the record stands where its state says, and nowhere else.
     fn check_place(&mut self, index: u32, place: Marks) {
         let marks = self.marks.get(index as usize).copied().unwrap_or(0);
         let mut add = |part, what| self.findings.add(Finding::of(part, what).at("entry", index));
@@ -113,7 +113,7 @@ impl<L: Locks, A: Arena, P: Processes> Look<'_, '_, L, A, P> {
         }
     }
 
-    /// Do the counts of the header agree with the records?
+    /// Returns true if the counts of the header agree with the records.
     pub(super) fn compare_sums(&mut self, sums: &Sums) {
         let (store, header) = (self.store, self.store.header());
         let bits: u32 = store.occupied().iter().map(|word| word.load(Acquire).count_ones()).sum();

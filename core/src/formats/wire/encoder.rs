@@ -94,7 +94,8 @@ const LENGTH: usize = 4;
 const NULL: [u8; LENGTH] = [0xFF; LENGTH];
 /// Bytes that are copied at once for a short value: one copy of a constant size is quicker than one of the exact size.
 const STRIDE: usize = 32;
-/// How many bytes ahead values of varying length are fetched: there are more columns than a processor foresees by itself.
+/// How many bytes ahead values of varying length are fetched: there are more columns than a processor foresees by
+/// itself.
 const AHEAD: usize = 512;
 
 impl Encoder {
@@ -180,7 +181,8 @@ impl Encoder {
 }
 
 impl Scratch {
-    /// Writes a value that is not NULL, in column number `index`, and returns the bytes of it. The error is the outcome of its row.
+    /// Writes a value that is not NULL, in column number `index`, and returns the bytes of it. The error is the outcome
+    /// of its row.
     #[inline(always)]
     fn write(
         &mut self,

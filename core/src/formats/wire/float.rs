@@ -1,9 +1,9 @@
-//! float4 and float8 as the server prints them while `extra_float_digits` is above 0: the shortest text that reads back as the same value.
-//! Pure functions.
+//! float4 and float8 as the server prints them while `extra_float_digits` is above 0: the shortest text that reads back
+//! as the same value. Pure functions.
 //!
-//! The crate zmij prints the values with decimals that are shown without an exponent, the server all others (d2s.c, f2s.c): each where it is
-//! quicker. Measured on hits of 20,000 rows with one float8 column (release profile; CPU time of the session's process from
-//! `/proc/PID/schedstat`, median of 61, both variants alternating):
+//! The crate zmij prints the values with decimals that are shown without an exponent, the server all others (d2s.c,
+//! f2s.c): each where it is quicker. Measured on hits of 20,000 rows with one float8 column (release profile; CPU time
+//! of the session's process from `/proc/PID/schedstat`, median of 61, both variants alternating):
 //!
 //! | values | zmij | the server |
 //! |---|---|---|
@@ -14,8 +14,9 @@
 //! | whole numbers up to 100 | 1.10 ms | 0.51 ms |
 //! | `random() * 1e20` | 2.56 ms | 1.35 ms |
 //!
-//! Both find the same digits, except where the shortest text lies exactly in the middle between two floats: the server never takes such a
-//! text. A float with decimals has none, because it has itself fewer digits than the middle between it and a neighbour.
+//! Both find the same digits, except where the shortest text lies exactly in the middle between two floats: the server
+//! never takes such a text. A float with decimals has none, because it has itself fewer digits than the middle between
+//! it and a neighbour.
 
 use super::format::LONGEST;
 use super::server::Server;

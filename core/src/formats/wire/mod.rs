@@ -1,9 +1,9 @@
-//! Rows as DataRow messages, text or binary, byte for byte as the server's output functions give them: rows of stored columns, and those that are
-//! about to be stored. Pure functions over their bytes; nothing here is shared.
+//! Rows as DataRow messages, text or binary, byte for byte as the server's output functions give them: rows of stored
+//! columns, and those that are about to be stored. Pure functions over their bytes; nothing here is shared.
 //!
-//! A [`WireFormat`] says how the values of one column become bytes. A column without a format here has [`WireFormat::ByServer`]: the server
-//! makes its bytes. Values that no function of the server makes (a date beyond all dates) are refused; the caller then sends the row in
-//! another way.
+//! A [`WireFormat`] says how the values of one column become bytes. A column without a format here has
+//! [`WireFormat::ByServer`]: the server makes its bytes. Values that no function of the server makes (a date beyond all
+//! dates) are refused; the caller then sends the row in another way.
 //!
 //! | file | what it holds |
 //! |---|---|

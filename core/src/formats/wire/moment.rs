@@ -1,5 +1,5 @@
-//! Dates and times of day in ISO form (datetime.c, `EncodeDateOnly`, `EncodeTimeOnly`, `EncodeDateTime`). Pure functions, except that the
-//! zone keeps its offsets.
+//! Dates and times of day in ISO form (datetime.c, `EncodeDateOnly`, `EncodeTimeOnly`, `EncodeDateTime`). Pure
+//! functions, except that the zone keeps its offsets.
 
 use super::format::LONGEST;
 use super::text::{integer, word};
@@ -53,8 +53,8 @@ pub fn timestamp(micros: i64, out: &mut [u8; LONGEST]) -> Option<usize> {
     Some(if before_christ { bc(out, end) } else { end })
 }
 
-/// Writes a timestamp, given as microseconds since 2000 UTC, with the offset of a zone. `None` if it is none, or if the hours of the offset take
-/// more than two digits.
+/// Writes a timestamp, given as microseconds since 2000 UTC, with the offset of a zone. `None` if it is none, or if the
+/// hours of the offset take more than two digits.
 #[inline]
 pub fn timestamptz(micros: i64, zone: &mut Zone, out: &mut [u8; LONGEST]) -> Option<usize> {
     if !(FIRST_TIMESTAMP..=LAST_TIMESTAMP).contains(&micros) {

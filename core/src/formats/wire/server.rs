@@ -4,7 +4,8 @@ use super::format::LONGEST;
 
 /// What only the server can do, or does quicker. `float` says which floats it prints.
 pub trait Server {
-    /// The bytes of the current row's value in a column of [`ByServer`](super::WireFormat::ByServer), where it is not NULL.
+    /// The bytes of the current row's value in a column of [`ByServer`](super::WireFormat::ByServer), where it is not
+    /// NULL.
     fn value(&self, column: usize) -> &[u8];
 
     /// The label of a value in a column of [`Label`](super::WireFormat::Label). `None` refuses the row.

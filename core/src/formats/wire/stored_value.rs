@@ -1,5 +1,5 @@
-//! What the encoder reads of a value: one that lies in a stored chunk, or one that is about to be stored. A trait, and the first of these; nothing
-//! here is shared.
+//! What the encoder reads of a value: one that lies in a stored chunk, or one that is about to be stored. A trait, and
+//! the first of these; nothing here is shared.
 
 use crate::formats::column_buffers::ColumnBuffers;
 use crate::formats::epoch;

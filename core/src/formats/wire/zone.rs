@@ -1,4 +1,5 @@
-//! The offsets of a time zone. The host is asked for them, once for each stretch of time, and they are kept. Each process has its own.
+//! The offsets of a time zone. The host is asked for them, once for each stretch of time, and they are kept. Each
+//! process has its own.
 
 use crate::room::RoomyVec;
 
