@@ -232,8 +232,8 @@ impl Inliner {
             if self.is_too_large || self.around.contains(&function) {
                 return call.cast();
             }
-            // A part of a body may be what GROUPING SETS group by, and would be NULL where they say so. Who runs a
-            // function computes each argument once, even one that the body has no use for.
+            // GROUPING SETS make each expression NULL that they group by, also one that is a part of a body. A function
+            // that is run has each argument computed once, even one that its body does not use.
             let has_sets = self.queries.iter().any(|query| !(**query).groupingSets.is_null());
             let is_volatile = || kept!(pg_sys::contain_volatile_functions((*call).args.cast()));
             let asked = Asked {

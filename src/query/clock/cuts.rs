@@ -1,7 +1,7 @@
 //! Cuts and gaps. Of a time that is compared with a column the answer has no more than which rows the comparison splits
 //! off. The *cut* is that time, as a number: the values of the column that are less lie before it, the others behind
 //! it. The *gap* is the space between the last value before the cut and the first one behind it. Any other cut in the
-//! same gap splits the same rows alike. So gaps are stored with an answer, and it is given to whoever has cuts in them.
+//! same gap splits the same rows alike. So gaps are stored with an answer, which holds for all cuts in them.
 //!
 //! As bytes, in the order of the machine, a gap is two numbers of eight bytes. Plain data.
 
