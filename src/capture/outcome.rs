@@ -45,7 +45,7 @@ pub fn note_form_time(miss: &Miss, elapsed: Duration) {
     }
 }
 
-/// The statement whose fingerprint is known by the speed of its run. Not one that combines parts.
+/// The statement of a miss, if its run tells how quick its fingerprint is: one with a hint, or of parts, does not.
 fn timed(miss: &Miss) -> Option<&Missed> {
     miss.statement.as_ref().filter(|missed| !miss.terms.insisted && !missed.combined)
 }

@@ -33,9 +33,8 @@ pub unsafe extern "C-unwind" fn plan(
     }
 }
 
-/// Has the next hook in line plan a query in the place of that of a call. What planning raises jumps over this frame.
-/// If bodies stand where the planner might not put them, what planning computes of them may raise: then the plan is
-/// null.
+/// Has the next hook in line plan this query instead of that of the call. What planning raises jumps over this frame,
+/// unless bodies stand where the planner might not put them: computing them may raise, and then the plan is null.
 ///
 /// # Safety
 /// The query must be a valid one, and the call that of a hook that is under way.

@@ -93,8 +93,8 @@ impl<'m> Call<'m> {
         true
     }
 
-    /// The call as the server would plan it: without bodies that stand where the planner might not put them. Whatever
-    /// has a statement bypassed may be why they mean something else when they are run.
+    /// The call as the server would plan it, for a statement that is bypassed: without bodies that stand where the
+    /// planner might not put them. What has it bypassed may also change what they mean by the time they are run.
     #[must_use]
     pub fn bypassed(self) -> Self {
         match self.bodies.and_then(|bodies| bodies.without) {

@@ -74,7 +74,7 @@ pub fn make(
     if needs_plan || settings::verify_sample_rate() > 0.0 {
         return None;
     }
-    // What a rule has made of a statement is started by a later message than the one that plans it.
+    // What a rule has made of a statement may start in a later message, when what a placeholder stands for is gone.
     if call.query().querySource != pg_sys::QuerySource::QSRC_ORIGINAL {
         return None;
     }
@@ -127,7 +127,7 @@ impl Sought {
     }
 }
 
-/// Returns true if the answer is likely not to do when the plan starts; then the query is planned late. In REPEATABLE
+/// Returns true if a placeholder would often give way when it starts, so that the query is planned late. In REPEATABLE
 /// READ the snapshot may be older than the answer, SERIALIZABLE gets none, and named portals may be read later.
 fn often_gives_way(call: &Call<'_>) -> bool {
     // SAFETY: a plain global of the backend.

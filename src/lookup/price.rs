@@ -50,8 +50,8 @@ pub fn go_on() {
     }
 }
 
-/// The statement that starts now was planned for this execution with this fingerprint, or was not: what another one
-/// left behind is forgotten.
+/// A statement starts. `planned_as` is the fingerprint that it was planned with, if it was planned for this execution.
+/// What another statement has left behind is forgotten.
 #[inline]
 pub fn start(planned_as: Option<Fingerprint>) {
     if UNDER_WAY.get().is_some_and(|measured| Some(measured.fingerprint) != planned_as) {

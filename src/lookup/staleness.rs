@@ -19,7 +19,7 @@ use crate::shmem::SharedStore;
 
 /// The last part of the bound, in which the answer is computed anew: one in so many.
 const LAST_PART: i64 = 8;
-/// By which part of the usual time runs may take longer without anybody waiting: one in so many.
+/// A run may take longer than usual by this part of the usual time without anybody waiting: one in so many.
 const MARGIN: i64 = 4;
 
 /// How old an answer a statement accepts on these terms, in microseconds; `None` if it has to be exact.

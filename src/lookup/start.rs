@@ -177,7 +177,7 @@ fn look_up_part(
     task
 }
 
-/// Decides on the statement of a client whose plan was not refused, or was for what will pass, or on its part.
+/// Decides on a client's statement, or on its part, if its plan was not refused, or only for a reason that will pass.
 /// `planned_as` is the fingerprint that it was planned with, if it was planned for this execution.
 #[inline(never)]
 fn look_up(

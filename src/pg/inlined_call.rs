@@ -21,7 +21,7 @@ const CHEAP: f64 = 10.0;
 
 /// A call whose arguments are all there, in their order, and where it stands.
 pub struct Asked<'a> {
-    /// The function, which `sql_body::may_stand_in`.
+    /// The function, for which `sql_body::may_stand_in` is true.
     pub row: &'a CatalogRow,
     /// The queries around the call, the outermost first.
     pub queries: &'a [*mut pg_sys::Query],

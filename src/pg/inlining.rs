@@ -129,7 +129,7 @@ struct Inliner {
     /// How many expressions around the present node have a value that parts of them refer to (CASE x WHEN …).
     cases: usize,
     bodies: usize,
-    /// Of sets around the present node.
+    /// How many bodies of functions that return sets are around the present node.
     depth: usize,
     goes_beyond: bool,
     is_too_large: bool,

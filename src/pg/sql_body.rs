@@ -31,7 +31,8 @@ pub fn may_stand_in(row: &CatalogRow) -> bool {
 /// parameters in it are the arguments. `None` if it is not one expression without relations and sub-queries.
 ///
 /// # Safety
-/// A valid call with all arguments in their order, of the function of this row, which `may_stand_in`.
+/// A valid call with all arguments in their order, of the function of this row, for which `may_stand_in` is
+/// true.
 pub unsafe fn body_of(call: *mut pg_sys::FuncExpr, row: &CatalogRow) -> Option<*mut pg_sys::Node> {
     // SAFETY: the caller's promise; the server's functions get structures of its own.
     unsafe {

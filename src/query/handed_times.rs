@@ -50,7 +50,7 @@ pub fn with_times(query: Tree<'_, pg_sys::Query>) -> Option<*mut pg_sys::Query> 
                     other.cast()
                 })
             },
-            // What a join lists counts where it is referred to.
+            // A column that a join lists counts where it is referred to.
             List(list) => {
                 let here = *around.get(depth)?;
                 let mut entries = children!(here.rtable as RangeTblEntry);

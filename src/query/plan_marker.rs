@@ -213,9 +213,8 @@ pub fn kept_form_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<FormId> {
     }
 }
 
-/// Notes on a plan whose verdict says that it is cacheable that it computes more than the verdict is about: that is
-/// about its clock-free part (`lookup::clock_free`). `named` says which parameters that names
-/// (`shown_clock::named_parameters`). False, and nothing is done, if the verdict is another one.
+/// Notes on a plan that its verdict, "cacheable", is about its clock-free part alone (`lookup::clock_free`), which names
+/// these parameters (`shown_clock::named_parameters`). Returns false, and does nothing, if it has another verdict.
 ///
 /// # Safety
 /// As `attach`.

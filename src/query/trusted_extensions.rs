@@ -68,7 +68,7 @@ fn lists(names: &str, name: &CStr) -> bool {
     names.split(' ').any(|listed| listed.as_bytes() == name.to_bytes())
 }
 
-/// The name of an extension, in capital or small letters, if to trust it changes nothing, whatever its version.
+/// The name of an extension, in capital or small letters, if trusting it changes nothing, whatever its version.
 pub fn useless(name: &[u8]) -> Option<&'static str> {
     let is_it = |known: &str| known.as_bytes().eq_ignore_ascii_case(name);
     KNOWN.iter().find(|(known, safe)| is_it(known) && matches!(safe, Safe::Nothing)).map(|(known, _)| *known)

@@ -101,7 +101,7 @@ impl Publisher {
         record.transaction() == xid && record.first_file() == Some(file)
     }
 
-    /// To be called before anything is forgotten.
+    /// To be called before a note is forgotten, since `latest` may say that it is there.
     pub fn may_forget(&mut self) {
         self.latest = NOTHING;
     }

@@ -1,4 +1,4 @@
-//! What sorts: clauses of ORDER BY, which tell since 18 whether they sort downwards, and operators of B-trees.
+//! Sorting: clauses of ORDER BY, which say since 18 whether they sort downwards, and operators of B-trees.
 
 use pgrx::pg_sys::{self, Oid};
 

@@ -30,8 +30,8 @@ pub(super) struct Carried {
     pub noted: Noted,
     /// The conditions beside the comparison (`conditions`).
     pub conditions: *mut pg_sys::List,
-    /// The expression and the interval, ready to be computed; null if there is none, or that has failed. `None` if
-    /// nobody has tried.
+    /// The expression and the interval, ready to be computed; each is null if there is none, or if making it ready has
+    /// failed. `None` if nobody has tried.
     prepared: Cell<Option<[*mut pg_sys::ExprState; 2]>>,
 }
 

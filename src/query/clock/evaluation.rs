@@ -112,8 +112,8 @@ pub fn times(clock: &Clock<'_>, key: &mut HashBuffer) -> Result<Cuts, Reason> {
     cuts.ok_or(Reason::MovingClock)
 }
 
-/// Adds the value of the expression in a place to the key or, if it is one, to the cuts. `None` if there is no telling
-/// it.
+/// Adds the value of the expression in a place to the key or, if it is a cut, to the cuts. `None` if it is a cut that
+/// cannot be told.
 fn add(key: &mut HashBuffer, cuts: &mut Cuts, place: usize, computed: &Computed) -> Option<()> {
     let Computed { value, split, .. } = computed;
     if value.is_null {

@@ -38,7 +38,7 @@ impl Leaf {
         }
     }
 
-    /// An expression that has the value of another moment, a whole second, so that nothing is rounded.
+    /// An expression for what the leaf gives at another moment: at a whole second, so that nothing is rounded.
     pub fn at(self, moment: Moment) -> *mut pg_sys::Node {
         let [start, message] = moment.times.map(constant);
         let Self::Transaction(type_oid) = self else { return message };

@@ -12,7 +12,7 @@ pub(super) struct Noted {
     pub expression: *mut pg_sys::Node,
     /// What is known of it, and of the interval.
     pub found: Closed,
-    /// What the comparison splits that it is a side of.
+    /// What is split by the comparison of which it is one side.
     pub split: Option<Split>,
     /// The interval that the column is away from it; null if there is none.
     pub by: *mut pg_sys::Node,

@@ -42,8 +42,8 @@ pub struct Comparison<'t> {
 }
 
 impl<'t> Comparison<'t> {
-    /// The comparison that an operator makes of a plain column of a relation and what `is_clock`. `query` tells the
-    /// query as many levels up.
+    /// The comparison that an operator makes of a plain column of a relation and what `is_clock`. `query` gives the
+    /// query that is so many levels up.
     pub fn of(
         call: Tree<'t, pg_sys::OpExpr>,
         is_clock: impl Fn(Tree<'t, pg_sys::Node>) -> bool,
@@ -54,7 +54,7 @@ impl<'t> Comparison<'t> {
             .or_else(|| Self::of_sides(call, (right, left), true, &is_clock, &query))
     }
 
-    /// As `of`, with the column in the first of both sides, which are `turned` if that is the right one.
+    /// As `of`, with the column in the first of both sides. They are `turned` if that is the right-hand one.
     fn of_sides(
         call: Tree<'t, pg_sys::OpExpr>,
         (one, other): (Tree<'t, pg_sys::Node>, Tree<'t, pg_sys::Node>),
@@ -141,8 +141,8 @@ pub enum Shift {
 }
 
 impl Shift {
-    /// The time at which a column of this type is split, if it is so far from this limit of it; `None` if there is no
-    /// telling.
+    /// The last time before the cut of a column of this type that is `by` an interval away from `limit`, the last time
+    /// before the clock's; `None` if there is no telling.
     ///
     /// An interval is compared as the server compares it, with 30 days in a month and 24 hours in a day. A sum has as
     /// many days as the calendar has, so there must be no months, and, if the column has a time zone, its offset must
@@ -151,7 +151,7 @@ impl Shift {
         let days = i64::from(by.day).checked_add(if self == Self::Other { i64::from(by.month) * 30 } else { 0 })?;
         let length = days.checked_mul(DAY)?.checked_add(by.time)?;
         let time = if self == Self::Subtracted { limit.checked_add(length)? } else { limit.checked_sub(length)? };
-        // So far from the ends of what there is that no difference overflows.
+        // Times within it are so far from the ends of the type that no difference overflows.
         const FARTHEST: u64 = i64::MAX as u64 / 4;
         if limit.unsigned_abs() > FARTHEST || time.unsigned_abs() > FARTHEST {
             return None;
@@ -163,7 +163,7 @@ impl Shift {
         }
         if self != Self::Other {
             let is_steady = || {
-                // The days are added first, then the rest. In steps that leave no day out.
+                // The server adds the days first, then the rest. The steps leave no day out.
                 let rest =
                     if self == Self::Subtracted { limit.checked_add(by.time) } else { limit.checked_sub(by.time) }?;
                 let (first, last) = (limit.min(time).min(rest), limit.max(time).max(rest));
