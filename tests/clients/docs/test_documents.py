@@ -150,3 +150,35 @@ def test_operations_tell_about_each_reason():
     apart = re.findall(r"Reason::(\w+)", core.partition("Share::Other,")[0].partition("fn share")[2])
     names = ["".join("_" + letter.lower() if letter.isupper() else letter for letter in variant).lstrip("_") for variant in apart]
     assert sorted(name for name, _, todo in rows if "other_statements" in todo) == sorted(names)
+
+
+def rows_of(document, heading):
+    """The cells of each row of the first table below a heading."""
+    section = (ROOT / "docs" / document).read_text().partition(f"\n{heading}\n")[2]
+    table = re.search(r"^\|---.*\n((?:\|.*\n)+)", section, re.MULTILINE)[1]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+
+
+def amount(text):
+    """A default in its smallest unit, so that 3600s is 1h; other defaults as they are."""
+    units = {"": 1, "ms": 1, "s": 1000, "h": 3600000, "kB": 1, "MB": 1024}
+    number = re.fullmatch(r"([\d.]+)(\w*)", text)
+    return float(number[1]) * units[number[2]] if number else text
+
+
+def test_settings_have_these_defaults(shop):
+    shop.prepare("", "")
+    shown = {row[0].strip("`"): amount(row[1]) for row in rows_of("settings.md", "All names begin with `pg_arrow_cache.`")}
+    names = shop.psql("SELECT name FROM pg_settings WHERE name LIKE 'pg_arrow_cache.%'", "-At").split()
+    assert {name.partition(".")[2] for name in names} - {"version"} <= shown.keys()
+    set_by = {name: amount(shop.psql(f"SHOW pg_arrow_cache.{name}", "-At").strip()) for name in shown}
+    assert set_by == shown
+
+
+def test_views_and_functions_are_those_that_are_listed(shop):
+    shop.prepare("", "")
+    here = "WHERE {}namespace = 'arrow_cache'::regnamespace"
+    views = shop.psql(f"SELECT relname FROM pg_class {here.format('rel')}", "-At").split()
+    assert sorted(views) == sorted(row[0].strip("`") for row in rows_of("sql.md", "## Views"))
+    functions = shop.psql(f"SELECT DISTINCT proname FROM pg_proc {here.format('pro')} AND proname NOT LIKE '%\\_data'", "-At").split()
+    assert sorted(functions) == sorted(re.findall(r"`(\w+)\(", " ".join(row[0] for row in rows_of("sql.md", "## Functions"))))
