@@ -1,7 +1,6 @@
 """Each link of a document leads to a file of the repository, and to an anchor of that file."""
 
 import re
-import subprocess
 import unittest
 from pathlib import Path
 
@@ -10,8 +9,9 @@ FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 
 
 def documents():
-    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    return [path for path in map(ROOT.joinpath, listed.splitlines()) if path.exists()]
+    """All but those that are made: a copy of the repository need not have git."""
+    folders = [folder for folder in ROOT.iterdir() if folder.is_dir() and folder.name not in ("target", ".git")]
+    return sorted([*ROOT.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.md") if "target" not in path.parts)])
 
 
 def anchors(text):
