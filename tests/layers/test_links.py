@@ -11,7 +11,8 @@ FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 def documents():
     """All but those that are made: a copy of the repository need not have git."""
     folders = [folder for folder in ROOT.iterdir() if folder.is_dir() and folder.name not in ("target", ".git")]
-    return sorted([*ROOT.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.md") if "target" not in path.parts)])
+    found = [*ROOT.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.md"))]
+    return sorted(path for path in found if "target" not in path.relative_to(ROOT).parts)
 
 
 def anchors(text):
