@@ -74,19 +74,15 @@ fn is_arrow(option: Tree<'_, pg_sys::DefElem>) -> bool {
 }
 
 fn check_direction(statement: &pg_sys::CopyStmt) {
-    let refuse = |problem, hint| CacheError::unsupported_copy(problem, hint).raise();
     if statement.is_from {
-        refuse("COPY FROM cannot read the format \"arrow\"", "The format is for COPY ... TO STDOUT.");
+        CacheError::arrow_from().raise();
     }
     if !statement.filename.is_null() {
-        refuse(
-            "COPY in the format \"arrow\" writes to STDOUT only",
-            "psql's \\copy writes a file on the client's side: \\copy (SELECT ...) TO 'file' (FORMAT arrow).",
-        );
+        CacheError::arrow_to_file().raise();
     }
     // SAFETY: a plain global of the backend.
     if unsafe { pg_sys::whereToSendOutput } != pg_sys::CommandDest::DestRemote || !client::is_socket() {
-        refuse("COPY in the format \"arrow\" needs a client to send to", "Connect to a running server.");
+        CacheError::arrow_to_nobody().raise();
     }
 }
 

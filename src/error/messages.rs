@@ -188,9 +188,31 @@ impl CacheError {
         )
     }
 
-    /// COPY cannot do with Arrow what the statement asks for.
-    pub fn unsupported_copy(problem: &'static str, hint: &'static str) -> Self {
-        Self::new(ERRCODE_FEATURE_NOT_SUPPORTED, problem, hint)
+    /// COPY FROM was to read Arrow.
+    pub fn arrow_from() -> Self {
+        Self::new(
+            ERRCODE_FEATURE_NOT_SUPPORTED,
+            "COPY FROM cannot read the format \"arrow\"",
+            "The format is for COPY ... TO STDOUT.",
+        )
+    }
+
+    /// COPY was to write Arrow to a file or a program of the server.
+    pub fn arrow_to_file() -> Self {
+        Self::new(
+            ERRCODE_FEATURE_NOT_SUPPORTED,
+            "COPY in the format \"arrow\" writes to STDOUT only",
+            "psql's \\copy writes a file on the client's side: \\copy (SELECT ...) TO 'file' (FORMAT arrow).",
+        )
+    }
+
+    /// COPY was to write Arrow, and nobody is connected.
+    pub fn arrow_to_nobody() -> Self {
+        Self::new(
+            ERRCODE_FEATURE_NOT_SUPPORTED,
+            "COPY in the format \"arrow\" needs a client to send to",
+            "Connect to a running server.",
+        )
     }
 
     /// The type of an argument of `query` is not known. `number` is that of the parameter.

@@ -209,7 +209,7 @@ unsafe extern "C-unwind" {
 unsafe extern "C-unwind" {
     /// utils/datum.h
     pub fn datumCopy(value: pg_sys::Datum, by_value: bool, length: c_int) -> pg_sys::Datum;
-    /// utils/adt/datum.c
+    /// utils/datum.h
     pub fn datumIsEqual(one: pg_sys::Datum, other: pg_sys::Datum, by_value: bool, length: c_int) -> bool;
 }
 

@@ -213,8 +213,9 @@ pub fn kept_form_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<FormId> {
     }
 }
 
-/// Notes on a plan that its verdict, "cacheable", is about its clock-free part alone (`lookup::clock_free`). That names
-/// these parameters (`shown_clock::named_parameters`). Returns false, and does nothing, if it has another verdict.
+/// Notes on a plan that its verdict, "cacheable", is about its clock-free part alone (`lookup::clock_free`), which
+/// names these parameters (`shown_clock::named_parameters`). Returns false, and does nothing, if it has another
+/// verdict.
 ///
 /// # Safety
 /// As `attach`.

@@ -1,6 +1,8 @@
-"""What src/pg/server.rs repeats of the server's headers agrees with them: functions, variables, structures and numbers. Asks the C compiler, with the
-headers of the server that the library is built for. docs/architecture/borrowed.md lists what else is relied on."""
+"""What src/pg/server.rs repeats of headers agrees with them: every function and variable that it declares, by its types; of structures where their fields
+lie, not what functions in them take. So do numbers that other files repeat. Asks the C compiler, with the headers of the server that the library is built
+for. docs/architecture/borrowed.md lists what else is relied on."""
 
+import itertools
 import os
 import re
 import subprocess
@@ -20,16 +22,42 @@ PRIMITIVES = {"c_int": "int", "c_char": "char", "c_long": "long", "c_void": "voi
 HEADERS = """#include "postgres.h"
 #undef ENABLE_GSS
 #undef USE_OPENSSL
+#undef USE_ICU
+#include <sys/mman.h>
+#include "access/heapam_xlog.h"
+#include "access/htup_details.h"
 #include "access/xact.h"
 #include "libpq/libpq.h"
 #include "libpq/libpq-be.h"
+#include "nodes/pg_list.h"
 #include "storage/lwlock.h"
+#include "utils/bytea.h"
 #include "utils/pgstat_internal.h"
 #include "utils/timeout.h"
 """
-# Of C's library, and of files of the server without a header of their own.
-ELSEWHERE = {"sys/mman.h", "string.h", "utils/adt/datum.c"}
-TAKE_ENUMS = {"get_timeout_active", "get_timeout_finish_time"}
+# What is declared as a pointer to anything, or as an integer for an enum, by the place of the argument (-1 is what is returned): what headers have there.
+# Versions differ in constants alone.
+INSTEAD = {
+    "ParseCommitRecord": {1: ["xl_xact_commit *"]},
+    "get_timeout_active": {0: ["TimeoutId"]},
+    "get_timeout_finish_time": {0: ["TimeoutId"]},
+    "prepare_sql_fn_parse_info": {-1: ["SQLFunctionParseInfoPtr"]},
+    "secure_write": {1: ["void *", "const void *"]},
+    "sql_fn_parser_setup": {1: ["SQLFunctionParseInfoPtr"]},
+}
+# File, constant of it, what it repeats.
+NUMBERS = [
+    ("src/pg/server.rs", "MADV_DONTNEED", "MADV_DONTNEED"),
+    ("src/serve/output_settings.rs", "BYTEA_OUTPUT_HEX", "BYTEA_OUTPUT_HEX"),
+    ("src/copy/opening_response.rs", "MOST_COLUMNS", "MaxTupleAttributeNumber"),
+    ("src/invalidation/replay/rows.rs", "OPERATION", "XLOG_HEAP_OPMASK"),
+    ("src/invalidation/replay/rows.rs", "INSERT", "XLOG_HEAP_INSERT"),
+    ("src/invalidation/replay/rows.rs", "DELETE", "XLOG_HEAP_DELETE"),
+    ("src/invalidation/replay/rows.rs", "UPDATE", "XLOG_HEAP_UPDATE"),
+    ("src/invalidation/replay/rows.rs", "HOT_UPDATE", "XLOG_HEAP_HOT_UPDATE"),
+    ("src/invalidation/replay/rows.rs", "INPLACE", "XLOG_HEAP_INPLACE"),
+    ("src/invalidation/replay/rows.rs", "MULTI_INSERT", "XLOG_HEAP2_MULTI_INSERT"),
+]
 STRUCTURES = """
 _Static_assert(offsetof(PQcommMethods, flush) == 8, "");
 _Static_assert(offsetof(PQcommMethods, flush_if_writable) == 16, "");
@@ -41,6 +69,13 @@ _Static_assert(offsetof(PgStat_SubXactStatus, nest_level) == 0, "");
 _Static_assert(offsetof(PgStat_SubXactStatus, prev) == 8, "");
 _Static_assert(offsetof(PgStat_SubXactStatus, first) == 40, "");
 _Static_assert(STATEMENT_TIMEOUT == 3, "");
+// Short records of ends (src/pg/wal_record.rs): the time, what else there is, the prepared transaction; aborts as commits.
+_Static_assert(sizeof(((xl_xact_commit *) 0)->xact_time) == 8 && offsetof(xl_xact_commit, xact_time) == 0, "");
+_Static_assert(sizeof(((xl_xact_abort *) 0)->xact_time) == 8 && offsetof(xl_xact_abort, xact_time) == 0, "");
+_Static_assert(MinSizeOfXactCommit == 8 && MinSizeOfXactAbort == 8 && sizeof(xl_xact_xinfo) == 4, "");
+_Static_assert(sizeof(xl_xact_twophase) == 4, "");
+// Cells behind the head of a list (src/pg/tree_making.rs).
+_Static_assert(offsetof(List, initial_elements) == sizeof(List), "");
 #if PG_VERSION_NUM >= 170000
 _Static_assert(TRANSACTION_TIMEOUT == 8, "");
 #endif
@@ -59,16 +94,32 @@ def c_type(text):
 
 def functions():
     """(header, name, arguments, type of what is returned) of each function that is declared."""
-    for comment, name, arguments, returned in re.findall(
-            r"///\s+(\S+)[^\n]*\n(?:\s*///[^\n]*\n)*\s*pub (?:safe )?fn (\w+)\(([^)]*)\)(?: -> ([^;]+))?;", DECLARED):
-        yield comment.rstrip(";:,"), name, [part.split(":", 1)[1] if ":" in part else part for part in arguments.split(",") if part.strip()], returned
+    for header, name, arguments, returned in re.findall(
+            r"///\s+(\S+\.h)\b[^\n]*\n(?:\s*///[^\n]*\n)*\s*pub (?:safe )?fn (\w+)\(([^)]*)\)(?: -> ([^;]+))?;", DECLARED):
+        yield header, name, [part.split(":", 1)[1] if ":" in part else part for part in arguments.split(",") if part.strip()], returned
 
 
-def prototype(name, arguments, returned):
-    """Pointers to constants come out right behind their type: `char const *`."""
+def variables():
+    """(header, name, type) of each variable that is declared."""
+    return re.findall(r"///[^\n]*?([\w/]+\.h)\b[^\n]*\n(?:\s*///[^\n]*\n)*\s*pub static (?:mut )?(\w+): ([^;]+(?:; \d+\])?);", DECLARED)
+
+
+def prototypes(name, arguments, returned):
+    """What the header may have. Pointers to constants come out right behind their type: `char const *`."""
     def typed(text):
         return re.sub(r"^(.*) (const )\*$", r"\2\1 *", c_type(text)) if "..." not in text else "..."
-    return f"extern {typed(returned) if returned else 'void'} {name}({', '.join(map(typed, arguments)) or 'void'});"
+    instead = INSTEAD.get(name, {})
+    choices = [instead.get(place, [typed(argument)]) for place, argument in enumerate(arguments)]
+    result = instead.get(-1, [typed(returned) if returned else "void"])
+    return [f"extern {first} {name}({', '.join(others) or 'void'});" for first, *others in itertools.product(result, *choices)]
+
+
+def typed_as(name, declared):
+    """An assertion that a variable has a type, whether or not it, or what it points to, is constant."""
+    array = re.fullmatch(r"\[(\w+); 0\]", declared)
+    name, declared = (f"{name}[0]", array[1]) if array else (name, declared)
+    types = {c_type(declared), c_type(declared).replace(" const *", " *")}
+    return f"_Static_assert({' || '.join(f'__builtin_types_compatible_p(__typeof__({name}), {each})' for each in sorted(types))}, \"{name}\");"
 
 
 def compiler(source, option):
@@ -81,20 +132,41 @@ def compiled(source):
     return compiler(source, "-fsyntax-only").stderr
 
 
+def included(headers):
+    return "".join(f'#include "{header}"\n' for header in sorted(set(headers)))
+
+
 class Borrowed(unittest.TestCase):
+    def test_each_declaration_is_found(self):
+        self.assertEqual([name for _, name, _, _ in functions()], re.findall(r"\bpub (?:safe )?fn (\w+)", DECLARED))
+        self.assertEqual([name for _, name, _ in variables()], re.findall(r"\bpub static (?:mut )?(\w+)", DECLARED))
+        self.assertGreater(len(list(functions())), 50)
+        self.assertGreater(len(variables()), 5)
+
     def test_functions_are_those_of_the_headers(self):
-        # A pointer to what only the server knows stands for any pointer, and an integer for an enum.
-        checked = [(header, prototype(name, arguments, returned)) for header, name, arguments, returned in functions()
-                   if header not in ELSEWHERE and "c_void" not in f"{arguments}{returned}" and name not in TAKE_ENUMS]
-        self.assertGreater(len(checked), 40)
-        headers = "".join(f'#include "{header}"\n' for header in sorted({header for header, _ in checked}))
-        self.assertEqual(compiled(headers + "\n".join(declared for _, declared in checked)), "")
+        headers = included(header for header, _, _, _ in functions())
+        alike = [prototypes(*declared) for _, *declared in functions()]
+        self.assertEqual(compiled(headers + "\n".join(choices[0] for choices in alike if len(choices) == 1)), "")
+        for choices in alike:
+            if len(choices) > 1:
+                self.assertIn("", [compiled(headers + choice) for choice in choices], choices)
+
+    def test_variables_are_those_of_the_headers(self):
+        self.assertEqual(compiled(included(header for header, _, _ in variables()) + "\n".join(typed_as(*declared) for _, *declared in variables())), "")
+
+    def test_numbers_are_those_of_the_headers(self):
+        values = [re.findall(rf"\bconst {name}: \w+ = (\w+);", (ROOT / path).read_text()) for path, name, _ in NUMBERS]
+        self.assertEqual([len(found) for found in values], [1] * len(NUMBERS))
+        self.assertEqual(compiled("".join(f'_Static_assert({repeated} == {value}, "{path}: {name}");\n'
+                                          for (path, name, repeated), [value] in zip(NUMBERS, values))), "")
 
     def test_a_wrong_declaration_is_found(self):
         self.assertIn("conflicting types", compiled("extern int GetCurrentTransactionNestLevel(int level);\n"))
         self.assertIn("static assertion", compiled('_Static_assert(offsetof(PQcommMethods, flush) == 16, "");\n'))
+        for name, declared in (("bytea_output", "i64"), ("PqCommMethods", "*const SubXactStatus"), ("fmgr_builtin_oid_index", "[u8; 0]")):
+            self.assertIn("static assertion", compiled(included(["libpq/libpq.h", "utils/bytea.h", "utils/fmgrtab.h"]) + typed_as(name, declared)))
 
-    def test_structures_and_numbers_are_those_of_the_headers(self):
+    def test_structures_are_those_of_the_headers(self):
         self.assertEqual(compiled(STRUCTURES), "")
         self.assertEqual(compiler("AddinShmemInitLock", "-E").stdout.splitlines()[-1], "(&MainLWLockArray[21].lock)")
 
