@@ -17,4 +17,4 @@ pub use log::{
 };
 pub use messages::CacheError;
 pub use raise::{fail_startup, or_raise};
-pub use sqlstates::{is_about_a_value, is_about_memory, is_cancel, refuses_prepared};
+pub use sqlstates::{is_about_a_value, is_about_memory, is_cancel};

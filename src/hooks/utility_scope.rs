@@ -17,7 +17,7 @@ use crate::pg::server;
 use crate::pg::tree::{Tree, child, children};
 use crate::report::{decision_log, tally};
 use crate::session::{self, Outside, Status, WrappedText, Wrapping};
-use crate::{copy, error, shmem};
+use crate::{copy, shmem};
 
 /// A utility statement of a hook, valid for `'s`.
 #[derive(Clone, Copy)]
@@ -83,7 +83,8 @@ fn holds_at_once(cursor: &pg_sys::DeclareCursorStmt) -> bool {
 pub struct Scope {
     nested: Option<Outside>,
     wrapping: Option<Wrapping>,
-    commits_prepared: bool,
+    /// It is COMMIT PREPARED, and this was the end of what the session had written to WAL before.
+    commits_prepared: Option<u64>,
     /// A statement that changes relations by their names; else null. What the names stand for was asked before the
     /// server has locked it, so it is asked again afterwards.
     changes_names: *const pg_sys::Node,
@@ -96,7 +97,7 @@ impl Scope {
     const NONE: Self = Self {
         nested: None,
         wrapping: None,
-        commits_prepared: false,
+        commits_prepared: None,
         changes_names: std::ptr::null(),
         replaced: std::ptr::null_mut(),
     };
@@ -204,10 +205,9 @@ fn enter_nesting(utility: Utility<'_>, tag: NodeTag, scope: &mut Scope) {
     if matches!(tag, NodeTag::T_CopyStmt | NodeTag::T_TruncateStmt) {
         scope.changes_names = statement.as_ptr();
     }
-    scope.commits_prepared = statement
-        .as_a::<pg_sys::TransactionStmt>()
-        .is_some_and(|it| it.kind == pg_sys::TransactionStmtKind::TRANS_STMT_COMMIT_PREPARED);
-    if scope.commits_prepared {
+    let kind = statement.as_a::<pg_sys::TransactionStmt>().map(|statement| statement.kind);
+    if kind == Some(pg_sys::TransactionStmtKind::TRANS_STMT_COMMIT_PREPARED) {
+        scope.commits_prepared = Some(end_of_written());
         // It has no transaction of its own that writes; what it commits is as good as written by this session.
         session::note_writing();
         redefinition::begin_commit_prepared();
@@ -256,10 +256,7 @@ fn announce_effects(statement: Tree<'_, pg_sys::Node>) {
 }
 
 /// Leaves a utility statement, after an error too, if it has `raised` one. Nothing here can raise.
-///
-/// # Safety
-/// If it has, that must be the server's present error.
-pub unsafe fn leave(scope: Scope, raised: bool) {
+pub fn leave(scope: Scope, raised: bool) {
     if let Some(outside) = scope.nested {
         session::leave_utility(outside);
     }
@@ -269,16 +266,21 @@ pub unsafe fn leave(scope: Scope, raised: bool) {
     if let Some(outer) = scope.wrapping {
         session::leave_wrapping(outer);
     }
-    if scope.commits_prepared {
+    if let Some(written_before) = scope.commits_prepared {
         // What it has redefined is known only to the session that prepared it. An error may come after its end as well,
-        // but whoever was refused has ended nothing.
-        // SAFETY: the caller promises that there is an error.
-        if raised && error::refuses_prepared(unsafe { direct!(pg_sys::geterrcode()) }) {
+        // but whoever was refused has ended nothing: an end is written to WAL.
+        if raised && end_of_written() == written_before {
             redefinition::give_up();
         } else {
             redefinition::end();
         }
     }
+}
+
+/// The end of what this session has written to WAL.
+fn end_of_written() -> u64 {
+    // SAFETY: a plain global of the backend.
+    unsafe { pg_sys::XactLastRecEnd }
 }
 
 /// The statement has succeeded: what its names stand for is asked again.

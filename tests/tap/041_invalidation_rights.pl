@@ -8,6 +8,7 @@ use FindBin;
 use lib $FindBin::RealBin;
 
 use ArrowCacheTest;
+use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = new_server('rights', conf => "max_prepared_transactions = 5\n");
@@ -153,5 +154,19 @@ is(told('bob', q{ROLLBACK PREPARED 'undone'}), '', 'that is rolled back');
 is(outdated(), '', 'outdates nothing by its end');
 is(told('postgres', q{COMMIT PREPARED 'hers'}), '', 'the end of a prepared transaction');
 isnt(outdated(), '', 'outdates what may rest on what it has redefined');
+
+# An error that comes after the end hides nothing, whatever its code is: definitions count as changed.
+chomp(my $include = `$ENV{PG_CONFIG} --includedir-server`);
+my $refuser = "$PostgreSQL::Test::Utils::tmp_check/late_refuser.so";
+system_or_bail($ENV{CC} // 'cc', '-shared', '-fPIC', '-O1', '-Wall', '-Werror', "-I$include", "$FindBin::RealBin/late_refuser.c", '-o', $refuser);
+$node->append_conf('postgresql.conf', "shared_preload_libraries = '$refuser,pg_arrow_cache'\n");
+$node->restart;
+$node->safe_psql('postgres', q{BEGIN; CREATE TABLE ended (a int); PREPARE TRANSACTION 'definitions'});
+is(told('postgres', q{COMMIT PREPARED 'definitions'}), '42501', 'an error after the end');
+$node->safe_psql('postgres', q{BEGIN; INSERT INTO inbox VALUES (1); PREPARE TRANSACTION 'rows'});
+fill();
+is(told('postgres', q{COMMIT PREPARED 'rows'}), '42501', 'an error after the end of another one');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_prepared_xacts'), '0', 'both have ended');
+isnt(outdated(), '', 'an error after the end outdates what may rest on what was redefined');
 
 done_testing();
