@@ -1,11 +1,13 @@
 //! Comparisons of a column with a clock expression, and where the value of that cuts the values of the column. On one
 //! side stands the column itself, or an interval beside it: `now() - at > interval '1 day'`, `at + interval '1 hour' <
-//! now()`. That splits the column at a time that is the interval away from the clock's. Reads trees; keeps nothing.
+//! now()`. That splits the column at a time that is the interval away from the clock's. So does what compares a number
+//! that tells how long the difference is (`lengths`). Reads trees; keeps nothing.
 
 use pgrx::pg_sys::{self, Datum, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
 
 use super::comparisons::{self, DAY, Operator, has_limits_of, last_up_to, steady_offset};
-use super::expression::closed;
+use super::expression::{both, closed};
+use super::lengths::{Length, OF_NUMBERS};
 use super::origin::{Origin, column_with_values, origin};
 use crate::pg::compat;
 use crate::pg::tree::{Tree, child};
@@ -31,10 +33,14 @@ pub struct Comparison<'t> {
     pub split: Split,
     /// What the column is compared with.
     pub with: Tree<'t, pg_sys::Node>,
-    /// The interval that the column is away from that, if there is one. It does not ask for the time.
+    /// The interval that the column is away from that, or the number that its length is compared with, if there is one.
+    /// It does not ask for the time, nor does what the length is divided by.
     pub by: Option<Tree<'t, pg_sys::Node>>,
-    /// The operators, each with the function behind it: the one that compares, and the one that moves the column.
-    pub operators: [Option<(Oid, u32)>; 2],
+    /// The number that is compared, if it is the length of a difference.
+    pub length: Option<Length<'t>>,
+    /// The operators, each with the function behind it: the one that compares, the one that moves the column, and the
+    /// one that divides a length.
+    pub operators: [Option<(Oid, u32)>; 3],
     /// The greatest or least value of the column stands for it.
     pub is_extreme: bool,
     /// The number of the table of the innermost query that has the column; 0 if it is handed on.
@@ -49,7 +55,7 @@ impl<'t> Comparison<'t> {
         is_clock: impl Fn(Tree<'t, pg_sys::Node>) -> bool,
         query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
     ) -> Option<Self> {
-        let (left, right) = both(call)?;
+        let (left, right) = both(child!(call.args))?;
         Self::of_sides(call, (left, right), false, &is_clock, &query)
             .or_else(|| Self::of_sides(call, (right, left), true, &is_clock, &query))
     }
@@ -63,14 +69,20 @@ impl<'t> Comparison<'t> {
         query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
     ) -> Option<Self> {
         let of_intervals = OF_INTERVALS.iter().find(|(listed, ..)| *listed == call.opno.to_u32());
-        let inner = one.as_a::<pg_sys::OpExpr>();
-        let (compares, says, type_oid, (side, with, by, shift), moves) = if let Some((_, compares, says)) = of_intervals
+        let of_numbers = OF_NUMBERS.iter().find(|(listed, _)| *listed == call.opno.to_u32());
+        let length = of_numbers.and_then(|_| Length::of(one));
+        let inner = length.as_ref().map_or_else(|| one.as_a::<pg_sys::OpExpr>(), |length| Some(length.difference));
+        let of_differences = of_intervals.map(|(_, compares, says)| (*compares, *says));
+        // A length turns at one that belongs to the greater ones.
+        let of_lengths = length.as_ref().and(of_numbers).map(|(_, compares)| (*compares, Operator::GreaterOrEqual));
+        let (compares, says, type_oid, (side, with, by, shift), moves) = if let Some((compares, says)) =
+            of_differences.or(of_lengths)
         {
             let inner = inner?;
             let (_, moves, type_oid) = *DIFFERENCES.iter().find(|(listed, ..)| *listed == inner.opno.to_u32())?;
-            let (with, side) = both(inner)?;
+            let (with, side) = both(child!(inner.args))?;
             // The later the column, the shorter the difference.
-            (*compares, says.turned(), type_oid, (side, with, Some(other), Shift::Other), Some((inner.opno, moves)))
+            (compares, says.turned(), type_oid, (side, with, Some(other), Shift::Other), Some((inner.opno, moves)))
         } else {
             let (_, compares, left, right, says) = *comparisons::listed(call.opno)?;
             let (type_oid, other_type) = if turned { (right, left) } else { (left, right) };
@@ -81,25 +93,27 @@ impl<'t> Comparison<'t> {
                 None => ((one, other, None, Shift::None), None),
                 Some(inner) => {
                     let (_, moves, of, shift) = *MOVES.iter().find(|(listed, ..)| *listed == inner.opno.to_u32())?;
-                    let (side, by) = both(inner).filter(|_| of == type_oid)?;
+                    let (side, by) = both(child!(inner.args)).filter(|_| of == type_oid)?;
                     ((side, other, Some(by), shift), Some((inner.opno, moves)))
                 }
             };
             (compares, says, type_oid, sides, moves)
         };
-        let is_known = |by| closed(by).is_some_and(|found| !found.asks);
+        let is_known = |by: &Tree<'t, pg_sys::Node>| closed(*by).is_some_and(|found| !found.asks);
+        let divided = length.as_ref().and_then(|length| length.divided);
         let var = column_with_values(side).filter(|var| var.vartype == type_oid && var.varattno > 0)?;
-        if !is_clock(with) || !by.is_none_or(is_known) {
+        if !is_clock(with) || ![by, divided.map(|(_, by)| by)].iter().flatten().all(is_known) {
             return None;
         }
-        let below = if turned { says.turned() } else { says }.splits_below();
+        let below = if turned && length.is_none() { says.turned() } else { says }.splits_below();
         let Origin { relation, column, is_extreme, is_handed_on } = origin(side, &query)?;
         let is_plain = !is_extreme && !is_handed_on && var.varlevelsup == 0;
         Some(Self {
             split: Split { relation, column, type_oid, below, shift },
             with,
             by,
-            operators: [Some((call.opno, compares)), moves],
+            length,
+            operators: [Some((call.opno, compares)), moves, divided.map(|(operator, _)| operator)],
             is_extreme,
             table: if is_plain { var.varno } else { 0 },
         })
@@ -203,12 +217,3 @@ const MOVES: [(u32, u32, Oid, Shift); 4] = [
     (2066, 2032, TIMESTAMPOID, Shift::Added),
     (2068, 2033, TIMESTAMPOID, Shift::Subtracted),
 ];
-
-/// Both arguments of a call.
-fn both(call: Tree<'_, pg_sys::OpExpr>) -> Option<(Tree<'_, pg_sys::Node>, Tree<'_, pg_sys::Node>)> {
-    let mut items = child!(call.args)?.items();
-    match (items.next().flatten(), items.next().flatten(), items.next()) {
-        (Some(left), Some(right), None) => Some((left, right)),
-        _ => None,
-    }
-}
