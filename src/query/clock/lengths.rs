@@ -15,7 +15,7 @@ pub struct Length<'t> {
     /// What it is the length of.
     pub(super) difference: Tree<'t, pg_sys::OpExpr>,
     /// What takes the number from it.
-    pub function: Oid,
+    pub(super) function: Oid,
     /// What it is divided by: the operator with the function behind it, and the number.
     pub(super) divided: Option<((Oid, u32), Tree<'t, pg_sys::Node>)>,
 }

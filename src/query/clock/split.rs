@@ -38,6 +38,8 @@ pub struct Comparison<'t> {
     pub by: Option<Tree<'t, pg_sys::Node>>,
     /// The number that is compared, if it is the length of a difference.
     pub length: Option<Length<'t>>,
+    /// The function that takes a length or an age, if there is one.
+    pub function: Option<Oid>,
     /// The operators, each with the function behind it: the one that compares, the one that moves the column, and the
     /// one that divides a length.
     pub operators: [Option<(Oid, u32)>; 3],
@@ -71,13 +73,18 @@ impl<'t> Comparison<'t> {
         let of_intervals = OF_INTERVALS.iter().find(|(listed, ..)| *listed == call.opno.to_u32());
         let of_numbers = OF_NUMBERS.iter().find(|(listed, _)| *listed == call.opno.to_u32());
         let length = of_numbers.and_then(|_| Length::of(one));
+        let age = one.as_a::<pg_sys::FuncExpr>().filter(|_| of_intervals.is_some());
         let inner = length.as_ref().map_or_else(|| one.as_a::<pg_sys::OpExpr>(), |length| Some(length.difference));
         let of_differences = of_intervals.map(|(_, compares, says)| (*compares, *says));
         // A length turns at one that belongs to the greater ones.
         let of_lengths = length.as_ref().and(of_numbers).map(|(_, compares)| (*compares, Operator::GreaterOrEqual));
-        let (compares, says, type_oid, (side, with, by, shift), moves) = if let Some((compares, says)) =
-            of_differences.or(of_lengths)
+        let (compares, says, type_oid, (side, with, by, shift), moves) = if let (Some(age), Some((compares, says))) =
+            (age, of_differences)
         {
+            let (_, type_oid) = *AGES.iter().find(|(listed, _)| *listed == age.funcid.to_u32())?;
+            let (with, side) = both(child!(age.args))?;
+            (compares, says.turned(), type_oid, (side, with, Some(other), Shift::Age), None)
+        } else if let Some((compares, says)) = of_differences.or(of_lengths) {
             let inner = inner?;
             let (_, moves, type_oid) = *DIFFERENCES.iter().find(|(listed, ..)| *listed == inner.opno.to_u32())?;
             let (with, side) = both(child!(inner.args))?;
@@ -112,6 +119,7 @@ impl<'t> Comparison<'t> {
             split: Split { relation, column, type_oid, below, shift },
             with,
             by,
+            function: length.as_ref().map(|length| length.function).or(age.map(|age| age.funcid)),
             length,
             operators: [Some((call.opno, compares)), moves, divided.map(|(operator, _)| operator)],
             is_extreme,
@@ -148,6 +156,8 @@ pub enum Shift {
     None,
     /// On the other side: `clock - column` is compared with it.
     Other,
+    /// On the other side: `age(clock, column)` is compared with it.
+    Age,
     /// It is added to the column.
     Added,
     /// It is subtracted from the column.
@@ -155,14 +165,22 @@ pub enum Shift {
 }
 
 impl Shift {
+    /// Returns true if the interval is compared, and not added.
+    fn compares(self) -> bool {
+        matches!(self, Self::Other | Self::Age)
+    }
+
     /// The time at which a column of this type is split, if it is so far from this limit of it; `None` if there is no
     /// telling.
     ///
     /// An interval is compared as the server compares it, with 30 days in a month and 24 hours in a day. A sum has as
     /// many days as the calendar has, so there must be no months, and, if the column has a time zone, its offset must
     /// be the same from one time to the other.
+    ///
+    /// So it must be for an age, which is counted in local time. Up to 28 days an age is the difference, and there it
+    /// is shorter than any month. Beyond, a month of 31 days is compared as one of 30, and the comparison turns twice.
     pub(super) fn apply(self, type_oid: Oid, limit: i64, by: &pg_sys::Interval) -> Option<i64> {
-        let days = i64::from(by.day).checked_add(if self == Self::Other { i64::from(by.month) * 30 } else { 0 })?;
+        let days = i64::from(by.day).checked_add(if self.compares() { i64::from(by.month) * 30 } else { 0 })?;
         let length = days.checked_mul(DAY)?.checked_add(by.time)?;
         let time = if self == Self::Subtracted { limit.checked_add(length)? } else { limit.checked_sub(length)? };
         // So far from the ends of what there is that no difference overflows.
@@ -173,6 +191,9 @@ impl Shift {
         // The server subtracts the last timestamps from one before 2000 without noticing that the difference overflows
         // (15), or raises.
         if self == Self::Other && limit < 0 {
+            return None;
+        }
+        if self == Self::Age && !(0..28 * DAY).contains(&length) {
             return None;
         }
         if self != Self::Other {
@@ -186,7 +207,8 @@ impl Shift {
                 let same = |step: i64| steady_offset((first + step * 4 * DAY).min(last)) == Some(offset);
                 (steps <= MOST_STEPS && (0..=steps).all(same)).then_some(())
             };
-            if by.month != 0 || (type_oid == TIMESTAMPTZOID && by.day != 0 && is_steady().is_none()) {
+            let has_days = by.day != 0 || self == Self::Age;
+            if (by.month != 0 && !self.compares()) || (type_oid == TIMESTAMPTZOID && has_days && is_steady().is_none()) {
                 return None;
             }
         }
@@ -208,6 +230,9 @@ const OF_INTERVALS: [(u32, u32, Operator); 4] = [
 
 /// `-` of two timestamps, with the function behind it and their type: timestamptz_mi, timestamp_mi.
 const DIFFERENCES: [(u32, u32, Oid); 2] = [(1328, 1188, TIMESTAMPTZOID), (2067, 2031, TIMESTAMPOID)];
+
+/// age(timestamptz, timestamptz) and age(timestamp, timestamp), with the type.
+const AGES: [(u32, Oid); 2] = [(1199, TIMESTAMPTZOID), (2058, TIMESTAMPOID)];
 
 /// `+` and `-` of a timestamp and an interval: timestamptz_pl_interval, timestamptz_mi_interval, timestamp_pl_interval,
 /// timestamp_mi_interval.

@@ -92,7 +92,7 @@ impl EligibilityChecker {
         };
         let are_as_listed =
             comparison.operators.into_iter().flatten().all(|(operator, function)| is_as_listed(operator, function))
-                && comparison.length.as_ref().is_none_or(|length| is_own(length.function));
+                && comparison.function.is_none_or(is_own);
         if !are_as_listed || (comparison.is_extreme && !extremes_are_as_listed()) {
             return self.refuse(Reason::UserDefinedFunction);
         }
