@@ -26,11 +26,7 @@ pub unsafe fn compute(state: *mut pg_sys::ExprState, params: pg_sys::ParamListIn
 ///
 /// # Safety
 /// As `compute`; a value of their type.
-pub unsafe fn compute_for(
-    state: *mut pg_sys::ExprState,
-    params: pg_sys::ParamListInfo,
-    value: Datum,
-) -> (Datum, bool) {
+pub unsafe fn compute_for(state: *mut pg_sys::ExprState, params: pg_sys::ParamListInfo, value: Datum) -> (Datum, bool) {
     // SAFETY: the caller's promise. A context needs nothing but memory for an expression that reads no rows.
     unsafe {
         let memory = pg_sys::CurrentMemoryContext;

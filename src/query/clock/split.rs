@@ -70,57 +70,32 @@ impl<'t> Comparison<'t> {
         is_clock: impl Fn(Tree<'t, pg_sys::Node>) -> bool,
         query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
     ) -> Option<Self> {
-        let of_intervals = OF_INTERVALS.iter().find(|(listed, ..)| *listed == call.opno.to_u32());
-        let of_numbers = OF_NUMBERS.iter().find(|(listed, _)| *listed == call.opno.to_u32());
-        let length = of_numbers.and_then(|_| Length::of(one));
-        let age = one.as_a::<pg_sys::FuncExpr>().filter(|_| of_intervals.is_some());
-        let inner = length.as_ref().map_or_else(|| one.as_a::<pg_sys::OpExpr>(), |length| Some(length.difference));
-        let of_differences = of_intervals.map(|(_, compares, says)| (*compares, *says));
-        // A length turns at one that belongs to the greater ones.
-        let of_lengths = length.as_ref().and(of_numbers).map(|(_, compares)| (*compares, Operator::GreaterOrEqual));
-        let (compares, says, type_oid, (side, with, by, shift), moves) = if let (Some(age), Some((compares, says))) =
-            (age, of_differences)
-        {
-            let (_, type_oid) = *AGES.iter().find(|(listed, _)| *listed == age.funcid.to_u32())?;
-            let (with, side) = both(child!(age.args))?;
-            (compares, says.turned(), type_oid, (side, with, Some(other), Shift::Age), None)
-        } else if let Some((compares, says)) = of_differences.or(of_lengths) {
-            let inner = inner?;
-            let (_, moves, type_oid) = *DIFFERENCES.iter().find(|(listed, ..)| *listed == inner.opno.to_u32())?;
-            let (with, side) = both(child!(inner.args))?;
-            // The later the column, the shorter the difference.
-            (compares, says.turned(), type_oid, (side, with, Some(other), Shift::Other), Some((inner.opno, moves)))
-        } else {
-            let (_, compares, left, right, says) = *comparisons::listed(call.opno)?;
-            let (type_oid, other_type) = if turned { (right, left) } else { (left, right) };
-            if !has_limits_of(type_oid, other_type) {
-                return None;
-            }
-            let (sides, moves) = match inner {
-                None => ((one, other, None, Shift::None), None),
-                Some(inner) => {
-                    let (_, moves, of, shift) = *MOVES.iter().find(|(listed, ..)| *listed == inner.opno.to_u32())?;
-                    let (side, by) = both(child!(inner.args)).filter(|_| of == type_oid)?;
-                    ((side, other, Some(by), shift), Some((inner.opno, moves)))
-                }
-            };
-            (compares, says, type_oid, sides, moves)
-        };
+        let sides = Sides::of_difference(call, one, other)
+            .or_else(|| Sides::of_length(call, one, other))
+            .or_else(|| Sides::of_times(call, one, other, turned))?;
+        let Sides { column: side, type_oid, with, by, shift, length, function, compares, says, moves } = sides;
         let is_known = |by: &Tree<'t, pg_sys::Node>| closed(*by).is_some_and(|found| !found.asks);
         let divided = length.as_ref().and_then(|length| length.divided);
         let var = column_with_values(side).filter(|var| var.vartype == type_oid && var.varattno > 0)?;
         if !is_clock(with) || ![by, divided.map(|(_, by)| by)].iter().flatten().all(is_known) {
             return None;
         }
-        let below = if turned && length.is_none() { says.turned() } else { says }.splits_below();
+        // A length turns at one that belongs to the greater ones, which earlier columns have.
+        let says = if length.is_some() {
+            Operator::LessOrEqual
+        } else if turned {
+            says.turned()
+        } else {
+            says
+        };
         let Origin { relation, column, is_extreme, is_handed_on } = origin(side, &query)?;
         let is_plain = !is_extreme && !is_handed_on && var.varlevelsup == 0;
         Some(Self {
-            split: Split { relation, column, type_oid, below, shift },
+            split: Split { relation, column, type_oid, below: says.splits_below(), shift },
             with,
             by,
-            function: length.as_ref().map(|length| length.function).or(age.map(|age| age.funcid)),
             length,
+            function,
             operators: [Some((call.opno, compares)), moves, divided.map(|(operator, _)| operator)],
             is_extreme,
             table: if is_plain { var.varno } else { 0 },
@@ -134,6 +109,100 @@ impl<'t> Comparison<'t> {
         let kind = unsafe { kept!(pg_sys::get_rel_relkind(self.split.relation)) } as u8;
         matches!(kind, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW | pg_sys::RELKIND_PARTITIONED_TABLE)
             && !compat::is_virtual_column(self.split.relation, self.split.column)
+    }
+}
+
+/// Both sides of a comparison, by what its operators are.
+struct Sides<'t> {
+    column: Tree<'t, pg_sys::Node>,
+    type_oid: Oid,
+    with: Tree<'t, pg_sys::Node>,
+    by: Option<Tree<'t, pg_sys::Node>>,
+    shift: Shift,
+    length: Option<Length<'t>>,
+    function: Option<Oid>,
+    /// The function behind the operator that compares.
+    compares: u32,
+    /// What it says of the column.
+    says: Operator,
+    /// The operator that moves the column, with the function behind it.
+    moves: Option<(Oid, u32)>,
+}
+
+impl<'t> Sides<'t> {
+    /// A difference or an age, compared with an interval.
+    fn of_difference(
+        call: Tree<'t, pg_sys::OpExpr>,
+        one: Tree<'t, pg_sys::Node>,
+        by: Tree<'t, pg_sys::Node>,
+    ) -> Option<Self> {
+        let (_, compares, says) = *OF_INTERVALS.iter().find(|(listed, ..)| *listed == call.opno.to_u32())?;
+        let sides = match one.as_a::<pg_sys::FuncExpr>() {
+            None => Self::subtracted(one.as_a()?, by)?,
+            Some(age) => {
+                let (_, type_oid) = *AGES.iter().find(|(listed, _)| *listed == age.funcid.to_u32())?;
+                let (with, column) = both(child!(age.args))?;
+                let (by, function) = (Some(by), Some(age.funcid));
+                Self {
+                    column,
+                    type_oid,
+                    with,
+                    by,
+                    shift: Shift::Age,
+                    length: None,
+                    function,
+                    compares,
+                    says,
+                    moves: None,
+                }
+            }
+        };
+        // The later the column, the shorter the difference.
+        Some(Self { compares, says: says.turned(), ..sides })
+    }
+
+    /// A number that tells how long a difference is, compared with another one.
+    fn of_length(
+        call: Tree<'t, pg_sys::OpExpr>,
+        one: Tree<'t, pg_sys::Node>,
+        by: Tree<'t, pg_sys::Node>,
+    ) -> Option<Self> {
+        let (_, compares) = *OF_NUMBERS.iter().find(|(listed, _)| *listed == call.opno.to_u32())?;
+        let length = Length::of(one)?;
+        let sides = Self::subtracted(length.difference, by)?;
+        Some(Self { function: Some(length.function), length: Some(length), compares, ..sides })
+    }
+
+    /// The sides of a comparison of a difference, without what compares it.
+    fn subtracted(difference: Tree<'t, pg_sys::OpExpr>, by: Tree<'t, pg_sys::Node>) -> Option<Self> {
+        let (_, moves, type_oid) = *DIFFERENCES.iter().find(|(listed, ..)| *listed == difference.opno.to_u32())?;
+        let (with, column) = both(child!(difference.args))?;
+        let moves = Some((difference.opno, moves));
+        let (by, shift, says) = (Some(by), Shift::Other, Operator::LessOrEqual);
+        Some(Self { column, type_oid, with, by, shift, length: None, function: None, compares: 0, says, moves })
+    }
+
+    /// A column, or one that is moved, compared with a time.
+    fn of_times(
+        call: Tree<'t, pg_sys::OpExpr>,
+        one: Tree<'t, pg_sys::Node>,
+        with: Tree<'t, pg_sys::Node>,
+        turned: bool,
+    ) -> Option<Self> {
+        let (_, compares, left, right, says) = *comparisons::listed(call.opno)?;
+        let (type_oid, other_type) = if turned { (right, left) } else { (left, right) };
+        if !has_limits_of(type_oid, other_type) {
+            return None;
+        }
+        let (column, by, shift, moves) = match one.as_a::<pg_sys::OpExpr>() {
+            None => (one, None, Shift::None, None),
+            Some(inner) => {
+                let (_, moves, of, shift) = *MOVES.iter().find(|(listed, ..)| *listed == inner.opno.to_u32())?;
+                let (side, by) = both(child!(inner.args)).filter(|_| of == type_oid)?;
+                (side, Some(by), shift, Some((inner.opno, moves)))
+            }
+        };
+        Some(Self { column, type_oid, with, by, shift, length: None, function: None, compares, says, moves })
     }
 }
 
@@ -208,7 +277,8 @@ impl Shift {
                 (steps <= MOST_STEPS && (0..=steps).all(same)).then_some(())
             };
             let has_days = by.day != 0 || self == Self::Age;
-            if (by.month != 0 && !self.compares()) || (type_oid == TIMESTAMPTZOID && has_days && is_steady().is_none()) {
+            if (by.month != 0 && !self.compares()) || (type_oid == TIMESTAMPTZOID && has_days && is_steady().is_none())
+            {
                 return None;
             }
         }
