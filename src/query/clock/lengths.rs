@@ -28,14 +28,14 @@ impl<'t> Length<'t> {
             Some(((call.opno, listed.1), both(child!(call.args))?))
         });
         let taken = division.as_ref().map_or(number, |(_, (left, _))| *left).as_a::<pg_sys::FuncExpr>()?;
+        TAKING.contains(&taken.funcid.to_u32()).then_some(())?;
         let (field, difference) = both(child!(taken.args))?;
         let field = field.without_relabelling().as_a::<pg_sys::Const>().filter(|field| !field.constisnull)?;
-        // SAFETY: the first argument of the function is a text.
+        // SAFETY: the first argument of these functions is a text, and the constant is not NULL.
         let field = unsafe {
             pgrx::varlena_to_byte_slice(kept!(pg_sys::pg_detoast_datum_packed(field.constvalue.cast_mut_ptr())))
         };
-        let is_field = FIELDS.iter().any(|listed| field.eq_ignore_ascii_case(listed));
-        (is_field && TAKING.contains(&taken.funcid.to_u32())).then_some(())?;
+        FIELDS.iter().any(|listed| field.eq_ignore_ascii_case(listed)).then_some(())?;
         let divided = division.map(|(operator, (_, divisor))| (operator, divisor));
         Some(Self { difference: difference.as_a()?, function: taken.funcid, divided })
     }

@@ -100,6 +100,16 @@ def test_what_is_refused(logged, at):
             assert (cached.status(), cached.reason()) == ("BYPASS", "moving_clock"), condition
 
 
+def test_numbers_of_other_functions(logged, at):
+    """What stands in the place of the field is no text."""
+    cached, plain = sessions(at)
+    for condition in ("power(float8 '2', n) > 8", "mod(7.0, n + 1) <= 3", "round(5.25, n % 3) < 5.3", "log(2.0, n + 2) >= 3", "power(2, extract(day FROM now() - at)::float8) > 2",
+                      "atan2(1, n) / 2 < 0.1"):
+        for _ in range(2):
+            assert cached.rows(count(condition)) == plain.rows(count(condition))
+        assert cached.outcome() == (("BYPASS", "moving_clock") if "now()" in condition else ("HIT", None)), condition
+
+
 def test_parameters(logged, at):
     cached, plain = sessions(at)
     for mode in ("force_custom_plan", "force_generic_plan"):
