@@ -18,6 +18,15 @@ pub unsafe fn prepare(expression: *mut pg_sys::Node) -> *mut pg_sys::ExprState {
 /// # Safety
 /// What `prepare` has returned, and null, or parameters that are there.
 pub unsafe fn compute(state: *mut pg_sys::ExprState, params: pg_sys::ParamListInfo) -> (Datum, bool) {
+    // SAFETY: the caller's promise.
+    unsafe { compute_for(state, params, Datum::null()) }
+}
+
+/// As `compute`, with a value for each `CaseTestExpr`.
+///
+/// # Safety
+/// As `compute`; a value of their type.
+pub unsafe fn compute_for(state: *mut pg_sys::ExprState, params: pg_sys::ParamListInfo, value: Datum) -> (Datum, bool) {
     // SAFETY: the caller's promise. A context needs nothing but memory for an expression that reads no rows.
     unsafe {
         let memory = pg_sys::CurrentMemoryContext;
@@ -26,6 +35,7 @@ pub unsafe fn compute(state: *mut pg_sys::ExprState, params: pg_sys::ParamListIn
             ecxt_per_query_memory: memory,
             ecxt_per_tuple_memory: memory,
             ecxt_param_list_info: params,
+            caseValue_datum: value,
             ..Default::default()
         };
         let mut is_null = true;

@@ -222,6 +222,7 @@ tagged! {
     BoolExpr = T_BoolExpr,
     BooleanTest = T_BooleanTest,
     CaseExpr = T_CaseExpr,
+    CaseTestExpr = T_CaseTestExpr,
     CaseWhen = T_CaseWhen,
     CoalesceExpr = T_CoalesceExpr,
     CoerceViaIO = T_CoerceViaIO,

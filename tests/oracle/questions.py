@@ -170,6 +170,8 @@ DATA = [Question(*q) for q in (
     ("SELECT mood, count(*) FILTER (WHERE since < now() - interval '300 days') FROM customer GROUP BY mood",),
     ("SELECT c.id, e.id FROM customer c LEFT JOIN event e ON e.id = c.id AND e.at > now() - interval '5 seconds' WHERE c.since <= now()",),
     ("SELECT e.id FROM event e WHERE e.at > date_trunc('year', CURRENT_DATE) AND EXISTS (SELECT FROM customer c WHERE c.since < now()::date)",),
+    ("SELECT count(*), min(id) FROM event WHERE extract(epoch FROM now() - at) / 3600 < %s", ANY_VALUE),
+    ("SELECT mood, count(*) FILTER (WHERE date_part('day', now() - since) > 300 OR age(now(), since) < interval '20 days') FROM customer GROUP BY mood",),
     # Times in columns that nothing uses, and constants that become timestamps.
     ("SELECT mood, count(*) FROM (SELECT *, now() - since AS age FROM customer) c GROUP BY mood",),
     ("WITH e AS (SELECT id, at, now() - at AS age FROM event), f AS (SELECT *, age * 2 AS twice FROM e) "

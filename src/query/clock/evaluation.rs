@@ -15,6 +15,7 @@ use super::carried::{Carried, ClockTrees, executable};
 use super::cuts::Cuts;
 use super::expression::{closed, type_of};
 use super::leaf::{Leaf, Moment};
+use super::lengths::turn;
 use super::noted::Noted;
 use super::split::Split;
 use super::types::form_of;
@@ -225,6 +226,7 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Computed) -> Option<()> {
             let [expression, interval] = entry.prepared();
             let value = value_of(type_of(entry.expression()?), expression, clock.params)?;
             let by = match Tree::enter(by) {
+                Some(by) if type_of(by) == pg_sys::BOOLOID => turning(interval, clock.params),
                 Some(by) => Some(value_of(type_of(by), interval, clock.params)?),
                 None => None,
             };
@@ -232,6 +234,26 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Computed) -> Option<()> {
         }
     }
     Some(())
+}
+
+/// The interval at which a comparison turns, which was made ready; `None` if there is none. What it raises jumps over
+/// this frame.
+///
+/// # Safety
+/// As `turn`, or null.
+unsafe fn turning(
+    prepared: *mut pg_sys::ExprState,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+) -> Option<Value> {
+    let (type_oid, params) = (pg_sys::INTERVALOID, params.map_or(std::ptr::null_mut(), Tree::as_ptr));
+    let form = form_of(type_oid).filter(|_| !prepared.is_null())?;
+    // SAFETY: the caller's promise; as many bytes as are written.
+    let at = unsafe {
+        let room: *mut pg_sys::Interval = direct!(pg_sys::palloc(size_of::<pg_sys::Interval>())).cast();
+        room.write(turn(prepared, params)?);
+        room
+    };
+    Some(Value { datum: Datum::from(at), is_null: false, type_oid, form })
 }
 
 /// The value that was found last to settle, if it is passed by value, with its type and the minute. Whether another

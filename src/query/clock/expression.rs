@@ -57,6 +57,17 @@ pub(super) fn type_of(expression: Tree<'_, pg_sys::Node>) -> Oid {
     unsafe { walkers::exprType(expression.as_ptr()) }
 }
 
+/// Both arguments of a call.
+pub(super) fn both(
+    arguments: Option<Tree<'_, pg_sys::List>>,
+) -> Option<(Tree<'_, pg_sys::Node>, Tree<'_, pg_sys::Node>)> {
+    let mut items = arguments?.items();
+    match (items.next().flatten(), items.next().flatten(), items.next()) {
+        (Some(left), Some(right), None) => Some((left, right)),
+        _ => None,
+    }
+}
+
 /// What is known of an expression that could be a clock expression, or part of one.
 #[derive(Clone, Copy, Debug)]
 pub struct Closed {

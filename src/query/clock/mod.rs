@@ -22,6 +22,7 @@ mod evaluation;
 mod expression;
 mod gaps;
 mod leaf;
+mod lengths;
 mod noted;
 mod origin;
 mod split;

@@ -14,7 +14,8 @@ pub(super) struct Noted {
     pub found: Closed,
     /// What is split by the comparison of which it is one side.
     pub split: Option<Split>,
-    /// The interval that the column is away from it; null if there is none.
+    /// The interval that the column is away from it, or the comparison that turns at one (`lengths`); null if there is
+    /// none.
     pub by: *mut pg_sys::Node,
     /// The number of the table of the outermost query that has the column; 0 if there is none.
     pub table: i32,
@@ -95,9 +96,10 @@ impl ClockExpressions {
         let [noted] = self.noted.get_mut(before..).unwrap_or(&mut []) else { return };
         let Some(found) = Comparison::of(call, |node| node.as_ptr() == noted.expression, &query) else { return };
         noted.split = Some(found.split);
-        if let Some(by) = found.by {
-            noted.by = by.as_ptr();
-            noted.found = closed(by).map_or(noted.found, |interval| noted.found.with(interval));
+        let divisor = found.length.as_ref().and_then(|length| length.divided).map(|(_, by)| by);
+        for by in [found.by, divisor].into_iter().flatten() {
+            noted.by = found.length.as_ref().map_or(by.as_ptr(), |length| length.of_interval(call));
+            noted.found = closed(by).map_or(noted.found, |constant| noted.found.with(constant));
         }
         if let Some(outermost) = query(0).filter(|_| query(1).is_none()) {
             self.query = outermost.as_ptr();

@@ -1,11 +1,13 @@
 //! Comparisons of a column with a clock expression, and where the value of that cuts the values of the column. On one
 //! side stands the column itself, or an interval beside it: `now() - at > interval '1 day'`, `at + interval '1 hour' <
-//! now()`. That splits the column at a time that is the interval away from the clock's. Reads trees; keeps nothing.
+//! now()`. That splits the column at a time that is the interval away from the clock's. So does what compares a number
+//! that tells how long the difference is (`lengths`). Reads trees; keeps nothing.
 
 use pgrx::pg_sys::{self, Datum, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
 
 use super::comparisons::{self, DAY, Operator, has_limits_of, last_up_to, steady_offset};
-use super::expression::closed;
+use super::expression::{both, closed};
+use super::lengths::{Length, OF_NUMBERS};
 use super::origin::{Origin, column_with_values, origin};
 use crate::pg::compat;
 use crate::pg::tree::{Tree, child};
@@ -31,10 +33,16 @@ pub struct Comparison<'t> {
     pub split: Split,
     /// What the column is compared with.
     pub with: Tree<'t, pg_sys::Node>,
-    /// The interval that the column is away from that, if there is one. It does not ask for the time.
+    /// The interval that the column is away from that, or the number that its length is compared with, if there is one.
+    /// It does not ask for the time, nor does what the length is divided by.
     pub by: Option<Tree<'t, pg_sys::Node>>,
-    /// The operators, each with the function behind it: the one that compares, and the one that moves the column.
-    pub operators: [Option<(Oid, u32)>; 2],
+    /// The number that is compared, if it is the length of a difference.
+    pub length: Option<Length<'t>>,
+    /// The function that takes a length or an age, if there is one.
+    pub function: Option<Oid>,
+    /// The operators, each with the function behind it: the one that compares, the one that moves the column, and the
+    /// one that divides a length.
+    pub operators: [Option<(Oid, u32)>; 3],
     /// The greatest or least value of the column stands for it.
     pub is_extreme: bool,
     /// The number of the table of the innermost query that has the column; 0 if it is handed on.
@@ -49,7 +57,7 @@ impl<'t> Comparison<'t> {
         is_clock: impl Fn(Tree<'t, pg_sys::Node>) -> bool,
         query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
     ) -> Option<Self> {
-        let (left, right) = both(call)?;
+        let (left, right) = both(child!(call.args))?;
         Self::of_sides(call, (left, right), false, &is_clock, &query)
             .or_else(|| Self::of_sides(call, (right, left), true, &is_clock, &query))
     }
@@ -62,44 +70,33 @@ impl<'t> Comparison<'t> {
         is_clock: impl Fn(Tree<'t, pg_sys::Node>) -> bool,
         query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
     ) -> Option<Self> {
-        let of_intervals = OF_INTERVALS.iter().find(|(listed, ..)| *listed == call.opno.to_u32());
-        let inner = one.as_a::<pg_sys::OpExpr>();
-        let (compares, says, type_oid, (side, with, by, shift), moves) = if let Some((_, compares, says)) = of_intervals
-        {
-            let inner = inner?;
-            let (_, moves, type_oid) = *DIFFERENCES.iter().find(|(listed, ..)| *listed == inner.opno.to_u32())?;
-            let (with, side) = both(inner)?;
-            // The later the column, the shorter the difference.
-            (*compares, says.turned(), type_oid, (side, with, Some(other), Shift::Other), Some((inner.opno, moves)))
-        } else {
-            let (_, compares, left, right, says) = *comparisons::listed(call.opno)?;
-            let (type_oid, other_type) = if turned { (right, left) } else { (left, right) };
-            if !has_limits_of(type_oid, other_type) {
-                return None;
-            }
-            let (sides, moves) = match inner {
-                None => ((one, other, None, Shift::None), None),
-                Some(inner) => {
-                    let (_, moves, of, shift) = *MOVES.iter().find(|(listed, ..)| *listed == inner.opno.to_u32())?;
-                    let (side, by) = both(inner).filter(|_| of == type_oid)?;
-                    ((side, other, Some(by), shift), Some((inner.opno, moves)))
-                }
-            };
-            (compares, says, type_oid, sides, moves)
-        };
-        let is_known = |by| closed(by).is_some_and(|found| !found.asks);
+        let sides = Sides::of_difference(call, one, other)
+            .or_else(|| Sides::of_length(call, one, other))
+            .or_else(|| Sides::of_times(call, one, other, turned))?;
+        let Sides { column: side, type_oid, with, by, shift, length, function, compares, says, moves } = sides;
+        let is_known = |by: &Tree<'t, pg_sys::Node>| closed(*by).is_some_and(|found| !found.asks);
+        let divided = length.as_ref().and_then(|length| length.divided);
         let var = column_with_values(side).filter(|var| var.vartype == type_oid && var.varattno > 0)?;
-        if !is_clock(with) || !by.is_none_or(is_known) {
+        if !is_clock(with) || ![by, divided.map(|(_, by)| by)].iter().flatten().all(is_known) {
             return None;
         }
-        let below = if turned { says.turned() } else { says }.splits_below();
+        // A length turns at one that belongs to the greater ones, which earlier columns have.
+        let says = if length.is_some() {
+            Operator::LessOrEqual
+        } else if turned {
+            says.turned()
+        } else {
+            says
+        };
         let Origin { relation, column, is_extreme, is_handed_on } = origin(side, &query)?;
         let is_plain = !is_extreme && !is_handed_on && var.varlevelsup == 0;
         Some(Self {
-            split: Split { relation, column, type_oid, below, shift },
+            split: Split { relation, column, type_oid, below: says.splits_below(), shift },
             with,
             by,
-            operators: [Some((call.opno, compares)), moves],
+            length,
+            function,
+            operators: [Some((call.opno, compares)), moves, divided.map(|(operator, _)| operator)],
             is_extreme,
             table: if is_plain { var.varno } else { 0 },
         })
@@ -112,6 +109,100 @@ impl<'t> Comparison<'t> {
         let kind = unsafe { kept!(pg_sys::get_rel_relkind(self.split.relation)) } as u8;
         matches!(kind, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW | pg_sys::RELKIND_PARTITIONED_TABLE)
             && !compat::is_virtual_column(self.split.relation, self.split.column)
+    }
+}
+
+/// Both sides of a comparison, by what its operators are.
+struct Sides<'t> {
+    column: Tree<'t, pg_sys::Node>,
+    type_oid: Oid,
+    with: Tree<'t, pg_sys::Node>,
+    by: Option<Tree<'t, pg_sys::Node>>,
+    shift: Shift,
+    length: Option<Length<'t>>,
+    function: Option<Oid>,
+    /// The function behind the operator that compares.
+    compares: u32,
+    /// What it says of the column.
+    says: Operator,
+    /// The operator that moves the column, with the function behind it.
+    moves: Option<(Oid, u32)>,
+}
+
+impl<'t> Sides<'t> {
+    /// A difference or an age, compared with an interval.
+    fn of_difference(
+        call: Tree<'t, pg_sys::OpExpr>,
+        one: Tree<'t, pg_sys::Node>,
+        by: Tree<'t, pg_sys::Node>,
+    ) -> Option<Self> {
+        let (_, compares, says) = *OF_INTERVALS.iter().find(|(listed, ..)| *listed == call.opno.to_u32())?;
+        let sides = match one.as_a::<pg_sys::FuncExpr>() {
+            None => Self::subtracted(one.as_a()?, by)?,
+            Some(age) => {
+                let (_, type_oid) = *AGES.iter().find(|(listed, _)| *listed == age.funcid.to_u32())?;
+                let (with, column) = both(child!(age.args))?;
+                let (by, function) = (Some(by), Some(age.funcid));
+                Self {
+                    column,
+                    type_oid,
+                    with,
+                    by,
+                    shift: Shift::Age,
+                    length: None,
+                    function,
+                    compares,
+                    says,
+                    moves: None,
+                }
+            }
+        };
+        // The later the column, the shorter the difference.
+        Some(Self { compares, says: says.turned(), ..sides })
+    }
+
+    /// A number that tells how long a difference is, compared with another one.
+    fn of_length(
+        call: Tree<'t, pg_sys::OpExpr>,
+        one: Tree<'t, pg_sys::Node>,
+        by: Tree<'t, pg_sys::Node>,
+    ) -> Option<Self> {
+        let (_, compares) = *OF_NUMBERS.iter().find(|(listed, _)| *listed == call.opno.to_u32())?;
+        let length = Length::of(one)?;
+        let sides = Self::subtracted(length.difference, by)?;
+        Some(Self { function: Some(length.function), length: Some(length), compares, ..sides })
+    }
+
+    /// The sides of a comparison of a difference, without what compares it.
+    fn subtracted(difference: Tree<'t, pg_sys::OpExpr>, by: Tree<'t, pg_sys::Node>) -> Option<Self> {
+        let (_, moves, type_oid) = *DIFFERENCES.iter().find(|(listed, ..)| *listed == difference.opno.to_u32())?;
+        let (with, column) = both(child!(difference.args))?;
+        let moves = Some((difference.opno, moves));
+        let (by, shift, says) = (Some(by), Shift::Other, Operator::LessOrEqual);
+        Some(Self { column, type_oid, with, by, shift, length: None, function: None, compares: 0, says, moves })
+    }
+
+    /// A column, or one that is moved, compared with a time.
+    fn of_times(
+        call: Tree<'t, pg_sys::OpExpr>,
+        one: Tree<'t, pg_sys::Node>,
+        with: Tree<'t, pg_sys::Node>,
+        turned: bool,
+    ) -> Option<Self> {
+        let (_, compares, left, right, says) = *comparisons::listed(call.opno)?;
+        let (type_oid, other_type) = if turned { (right, left) } else { (left, right) };
+        if !has_limits_of(type_oid, other_type) {
+            return None;
+        }
+        let (column, by, shift, moves) = match one.as_a::<pg_sys::OpExpr>() {
+            None => (one, None, Shift::None, None),
+            Some(inner) => {
+                let (_, moves, of, shift) = *MOVES.iter().find(|(listed, ..)| *listed == inner.opno.to_u32())?;
+                let (side, by) = both(child!(inner.args)).filter(|_| of == type_oid)?;
+                (side, Some(by), shift, Some((inner.opno, moves)))
+            }
+        };
+        Some(Self { column, type_oid, with, by, shift, length: None, function: None, compares, says, moves })
     }
 }
 
@@ -134,6 +225,8 @@ pub enum Shift {
     None,
     /// On the other side: `clock - column` is compared with it.
     Other,
+    /// On the other side: `age(clock, column)` is compared with it.
+    Age,
     /// It is added to the column.
     Added,
     /// It is subtracted from the column.
@@ -141,14 +234,22 @@ pub enum Shift {
 }
 
 impl Shift {
+    /// Returns true if the interval is compared, and not added.
+    fn compares(self) -> bool {
+        matches!(self, Self::Other | Self::Age)
+    }
+
     /// The last time before the cut of a column of this type that is `by` an interval away from `limit`, the last time
     /// before the clock's; `None` if there is no telling.
     ///
     /// An interval is compared as the server compares it, with 30 days in a month and 24 hours in a day. A sum has as
     /// many days as the calendar has, so there must be no months, and, if the column has a time zone, its offset must
     /// be the same from one time to the other.
+    ///
+    /// So it must be for an age, which is counted in local time. Up to 28 days an age is the difference, and there it
+    /// is shorter than any month. Beyond, a month of 31 days is compared as one of 30, and the comparison turns twice.
     pub(super) fn apply(self, type_oid: Oid, limit: i64, by: &pg_sys::Interval) -> Option<i64> {
-        let days = i64::from(by.day).checked_add(if self == Self::Other { i64::from(by.month) * 30 } else { 0 })?;
+        let days = i64::from(by.day).checked_add(if self.compares() { i64::from(by.month) * 30 } else { 0 })?;
         let length = days.checked_mul(DAY)?.checked_add(by.time)?;
         let time = if self == Self::Subtracted { limit.checked_add(length)? } else { limit.checked_sub(length)? };
         // Times within it are so far from the ends of the type that no difference overflows.
@@ -159,6 +260,9 @@ impl Shift {
         // The server subtracts the last timestamps from one before 2000 without noticing that the difference overflows
         // (15), or raises.
         if self == Self::Other && limit < 0 {
+            return None;
+        }
+        if self == Self::Age && !(0..28 * DAY).contains(&length) {
             return None;
         }
         if self != Self::Other {
@@ -172,7 +276,9 @@ impl Shift {
                 let same = |step: i64| steady_offset((first + step * 4 * DAY).min(last)) == Some(offset);
                 (steps <= MOST_STEPS && (0..=steps).all(same)).then_some(())
             };
-            if by.month != 0 || (type_oid == TIMESTAMPTZOID && by.day != 0 && is_steady().is_none()) {
+            let has_days = by.day != 0 || self == Self::Age;
+            if (by.month != 0 && !self.compares()) || (type_oid == TIMESTAMPTZOID && has_days && is_steady().is_none())
+            {
                 return None;
             }
         }
@@ -195,6 +301,9 @@ const OF_INTERVALS: [(u32, u32, Operator); 4] = [
 /// `-` of two timestamps, with the function behind it and their type: timestamptz_mi, timestamp_mi.
 const DIFFERENCES: [(u32, u32, Oid); 2] = [(1328, 1188, TIMESTAMPTZOID), (2067, 2031, TIMESTAMPOID)];
 
+/// age(timestamptz, timestamptz) and age(timestamp, timestamp), with the type.
+const AGES: [(u32, Oid); 2] = [(1199, TIMESTAMPTZOID), (2058, TIMESTAMPOID)];
+
 /// `+` and `-` of a timestamp and an interval: timestamptz_pl_interval, timestamptz_mi_interval, timestamp_pl_interval,
 /// timestamp_mi_interval.
 const MOVES: [(u32, u32, Oid, Shift); 4] = [
@@ -203,12 +312,3 @@ const MOVES: [(u32, u32, Oid, Shift); 4] = [
     (2066, 2032, TIMESTAMPOID, Shift::Added),
     (2068, 2033, TIMESTAMPOID, Shift::Subtracted),
 ];
-
-/// Both arguments of a call.
-fn both(call: Tree<'_, pg_sys::OpExpr>) -> Option<(Tree<'_, pg_sys::Node>, Tree<'_, pg_sys::Node>)> {
-    let mut items = child!(call.args)?.items();
-    match (items.next().flatten(), items.next().flatten(), items.next()) {
-        (Some(left), Some(right), None) => Some((left, right)),
-        _ => None,
-    }
-}

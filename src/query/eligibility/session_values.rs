@@ -91,7 +91,8 @@ impl EligibilityChecker {
             unsafe { kept!(pg_sys::get_opcode(operator)) }.to_u32() == function && is_own(function.into())
         };
         let are_as_listed =
-            comparison.operators.into_iter().flatten().all(|(operator, function)| is_as_listed(operator, function));
+            comparison.operators.into_iter().flatten().all(|(operator, function)| is_as_listed(operator, function))
+                && comparison.function.is_none_or(is_own);
         if !are_as_listed || (comparison.is_extreme && !extremes_are_as_listed()) {
             return self.refuse(Reason::UserDefinedFunction);
         }

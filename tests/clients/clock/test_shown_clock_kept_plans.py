@@ -147,13 +147,15 @@ def test_settings_and_roles_between_bind_and_execute(both, world):  # noqa: F811
 
 @pytest.mark.parametrize("mode", ["force_generic_plan", "force_custom_plan"])
 def test_values_that_the_projection_alone_names_ask_for_no_other_rows(server, both, mode):  # noqa: F811
-    query = "SELECT id, now() - $1, $3 || id, $2 + v FROM w WHERE id > $2 ORDER BY id"
-    kinds = [1184, INT4, 25]
+    """They stand in columns with the clock, alone ($1) or beside columns of rows ($3). A column without the clock is one of the stored part ($2, $4)."""
+    query = "SELECT id, now() - $1, to_char(now() - at, $3) || id, $2 + v, $4 || id FROM w WHERE id > $2 ORDER BY id"
+    kinds = [1184, INT4, 25, 25]
     for client in both:
         client.query(f"SET plan_cache_mode = {mode}")
         client.parse(query, "kept", kinds).sync()
+    day, next_day = "2026-01-01 00:00:00+00", "2026-01-02 00:00:00+00"
     statuses = []
-    for values in (["2026-01-01 00:00:00+00", "3", "a"], ["2026-01-02 00:00:00+00", "3", "a"], [None, "3", "a"], ["2026-01-02 00:00:00+00", "4", "a"]):
+    for values in ([day, "3", "DD", "a"], [next_day, "3", "DD", "a"], [day, "3", "HH24", "a"], [None, "3", "DD", "a"], [day, "4", "DD", "a"], [day, "3", "DD", "b"]):
         bound_values = [None if value is None else value.encode() for value in values]
         statuses.append(played_alike(both, lambda client, v=bound_values: client.bind(v, name="kept").describe().execute().sync()))
-    assert statuses == ["MISS", "HIT", "HIT", "MISS"]
+    assert statuses == ["MISS", "HIT", "HIT", "HIT", "MISS", "MISS"]

@@ -25,8 +25,10 @@ SERVED = (
     "at + interval '1 minute' > now()", "now() >= at + interval '45 seconds'", "at - interval '1 minute' < now()", "plain + interval '30 seconds' < localtimestamp",
     "plain + interval '30 seconds' < now()", "now() > plain - interval '1 day 3 seconds'", "now() - at > interval '1 month -29 days -86340 seconds'",
     "now() - interval '1 minute' - at < make_interval(secs => 20)", "at + interval '1 day' > now()", "NOT (now() - at > interval '1 minute' OR plain + interval '2 minutes' < localtimestamp)",
+    "age(now(), at) < '1 minute'", "interval '90 seconds' >= age(localtimestamp, plain)", "age(now() - interval '1 minute', at) >= '0'", "age(now(), at) > '1 month -29 days -86340 seconds'",
 )
-REFUSED = ("at + interval '1 month' > now()", "plain - interval '1 month' < localtimestamp", "now() - at > at - '2026-03-10'", "age(now(), at) < '1 minute'", "interval '1 minute' + at > now()",
+REFUSED = ("at + interval '1 month' > now()", "plain - interval '1 month' < localtimestamp", "now() - at > at - '2026-03-10'", "age(now(), at) < '28 days'", "age(now(), at) > '1 month'", "age(now(), at) > '-1 second'",
+           "age(at, now()) < '1 minute'", "age(now(), plain) < '1 minute'", "interval '1 minute' + at > now()",
            "now() - at = interval '1 minute'", "at - now() > interval '1 minute'", "now() - at > now() - '2026-03-10 11:59'::timestamptz")
 
 
@@ -60,7 +62,7 @@ def test_windows_slide_over_rows(logged, at):
 
 def test_one_answer_from_row_to_row(logged, at):
     cached, plain = sessions(at)
-    for condition, leaves_at in (("now() - at < interval '20 seconds'", 0), ("now() - at <= interval '20 seconds'", 1), ("at + interval '20 seconds' > now()", 0)):
+    for condition, leaves_at in (("age(now(), at) < '20 seconds'", 0), ("age(now(), at) <= '20 seconds'", 1), ("now() - at < interval '20 seconds'", 0), ("now() - at <= interval '20 seconds'", 1), ("at + interval '20 seconds' > now()", 0)):
         statuses = []
         for second in range(30):
             logged.set(after(second))
@@ -118,19 +120,19 @@ def test_random_intervals(server, at, zone):
     print(f"RANDOM_SEED={SEED}")
     rng = random.Random(SEED)
     seen = collections.Counter()
-    for start in (datetime.datetime(2026, 3, 28, 23, 0), datetime.datetime(2026, 10, 24, 23, 0), datetime.datetime(2026, 7, 1, 12, 0), datetime.datetime(2026, 4, 4, 12, 0)):
+    for start in (datetime.datetime(2026, 3, 28, 23, 0), datetime.datetime(2026, 10, 24, 23, 0), datetime.datetime(2026, 7, 1, 12, 0), datetime.datetime(2026, 4, 4, 12, 0), datetime.datetime(2026, 2, 28, 23, 0)):
         for step in ("7 minutes", "3 hours"):
             server.set(str(start))
             server.psql(SCHEMA.format(start=start, step=step))
             cached, plain = sessions(at, f"-c TimeZone={zone}")
             for _ in range(70):
-                length = rng.choice(("1 day", "2 days", "-1 day", "10 days", "1 day 1 hour", "1 day -25 hours", "36 hours", "25 minutes", "0", "30 days -720 hours", "1 month", "-5 days 17 minutes"))
+                length = rng.choice(("1 day", "2 days", "-1 day", "10 days", "1 day 1 hour", "1 day -25 hours", "36 hours", "25 minutes", "0", "27 days", "1 month -2 days -1 second", "30 days -720 hours", "1 month", "-5 days 17 minutes"))
                 column, leaf = rng.choice((("at", "now()"), ("at", "now()"), ("plain", "localtimestamp"), ("plain", "now()"), ("at", "localtimestamp")))
                 moved = rng.choice((f"{column} + interval '{length}'", f"{column} - interval '{length}'"))
                 sides = [moved, rng.choice((leaf, f"{leaf} - interval '3 hours'"))]
                 if rng.random() < 0.4:
                     leaf = "now()" if column == "at" else "localtimestamp"
-                    sides = [f"{leaf} - {column}", f"interval '{length}'"]
+                    sides = [rng.choice((f"{leaf} - {column}", f"age({leaf}, {column})")), f"interval '{length}'"]
                 rng.shuffle(sides)
                 question = f"SELECT count(*), min(id), max(id), sum(id) FROM log WHERE {sides[0]} {rng.choice(('<', '<=', '>', '>='))} {sides[1]}"
                 server.set(str(start + datetime.timedelta(seconds=rng.randrange(-90000, 90000) // rng.choice((1, 60 * 7)) * rng.choice((1, 60 * 7)))))
@@ -149,6 +151,8 @@ def test_operators_are_those_of_the_server(at):
         "SELECT oid::int, oprcode::oid::int FROM pg_operator WHERE oprleft = 1186 AND oprright = 1186 AND oprname IN ('<', '<=', '>', '>=')"
         " OR oprleft = oprright AND oprleft IN (1114, 1184) AND oprname = '-' OR oprleft IN (1114, 1184) AND oprright = 1186 AND oprname IN ('+', '-')")
     assert listed == dict(rows) and len(listed) == 10
+    ages = [int(number) for number in re.search(r"AGES: .* = \[\((\d+), \w+\), \((\d+), \w+\)\]", text).groups()]
+    assert sorted(at().rows("SELECT oid::int FROM pg_proc WHERE proname = 'age' AND pronargs = 2")) == sorted((one,) for one in ages)
 
 
 def test_differences_that_overflow(logged, at):
@@ -161,3 +165,24 @@ def test_differences_that_overflow(logged, at):
         for second in (0, 30, 55, 60, 90, -30, -60, -90):
             logged.set(after(second))
             assert outcome(cached, question) == outcome(plain, question), (second, question)
+
+
+def test_ages_near_the_ends_of_months(server, at):
+    """Rows some microseconds beside whole days, asked at the ends of months, in years with and without a 29th of February."""
+    server.psql("SET TimeZone = UTC; DROP TABLE IF EXISTS log CASCADE; CREATE TABLE log (id int, at timestamptz, plain timestamp); "
+                "INSERT INTO log SELECT row_number() OVER (), t, t FROM (SELECT generate_series(timestamp '2026-12-25', '2027-04-05', '1 day') "
+                "UNION ALL SELECT generate_series(timestamp '2027-12-25', '2028-04-05', '1 day')) d (day), "
+                "LATERAL (VALUES (day), (day - interval '1 microsecond'), (day + interval '1 microsecond')) v (t); CREATE INDEX ON log (at); CREATE INDEX ON log (plain)")
+    cached, plain = sessions(at)
+    statuses = collections.Counter()
+    days = ("2027-02-28", "2027-03-01", "2027-03-28", "2028-01-31", "2028-02-28", "2028-02-29", "2028-03-01", "2028-03-28", "2028-03-29", "2028-03-31")
+    for day in days:
+        for time in ("00:00:00", "00:00:01", "00:00:05", "23:59:59"):
+            server.set(f"{day} {time}")
+            for length in ("27 days 23:59:59.999999", "27 days", "1 day", "0", "28 days", "29 days", "1 month", "31 days"):
+                for condition in (f"age(now(), at) < '{length}'", f"age(localtimestamp, plain) <= '{length}'", f"age(now(), at) > '{length}'", f"'{length}' <= age(localtimestamp, plain)"):
+                    question = f"SELECT count(*), min(id), max(id), sum(id) FROM log WHERE {condition}"
+                    assert cached.rows(question, prepare=False) == plain.rows(question, prepare=False), (day, time, condition)
+                    statuses[length, cached.status()] += 1
+    assert all(statuses[length, "BYPASS"] == 16 * len(days) for length in ("28 days", "29 days", "1 month", "31 days")), statuses
+    assert statuses["27 days", "HIT"] > 20 and not statuses["27 days", "BYPASS"], statuses

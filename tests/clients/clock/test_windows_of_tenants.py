@@ -145,6 +145,61 @@ def test_parameters(logged, at):
     assert seen["HIT"] > 2 * seen["MISS"] > 0 and set(seen) == {"HIT", "MISS"}, seen
 
 
+W = "at > now() - interval '20 seconds'"
+# Where the comparison stands, and whether the condition of WHERE narrows the search: it is on the same table of the same query.
+PLACES = (
+    (f"SELECT count(*), min(id) FROM log WHERE tenant = 1 AND ({W} OR n = 2)", True),
+    (f"SELECT count(*), min(id) FROM log WHERE tenant = 1 AND NOT ({W} AND n < 5)", True),
+    (f"SELECT count(*) FILTER (WHERE {W}), count(*) FROM log WHERE tenant = 1", True),
+    (f"SELECT sum(CASE WHEN {W} THEN id ELSE -id END) FROM log WHERE tenant = 1", True),
+    (f"SELECT {W}, count(*), min(id) FROM log WHERE tenant = 1 GROUP BY 1 ORDER BY 1", True),
+    (f"SELECT n, count(*) FROM log WHERE tenant = 1 GROUP BY n HAVING bool_or({W}) ORDER BY n", True),
+    (f"SELECT count(*), count(k.title) FROM log LEFT JOIN kinds k ON k.tenant = log.n AND {W} WHERE log.tenant = 1", True),
+    (f"SELECT count(*), count(k.title) FROM kinds k RIGHT JOIN log ON k.tenant = log.n AND {W} WHERE log.tenant = 1", True),
+    (f"SELECT count(*), count(log.id) FROM kinds k LEFT JOIN log ON k.tenant = log.n AND {W} WHERE log.tenant = 1", True),
+    (f"SELECT count(*), count(log.id) FROM kinds k FULL JOIN log ON k.tenant = log.n AND {W} WHERE log.tenant = 1", True),
+    (f"SELECT count(*), count(log.id) FROM kinds k LEFT JOIN log ON k.tenant = log.n WHERE log.tenant = 1 AND ({W} OR k.title = 'one')", True),
+    ("SELECT count(*), min(b.id) FROM log a JOIN log b ON a.id = b.id + 3 WHERE b.tenant = 1 AND b.at > now() - interval '20 seconds'", True),
+    # In ON of an outer join, or not joined by AND, it demands nothing of the rows that the query reads.
+    (f"SELECT count(*), count(log.id) FROM kinds k LEFT JOIN log ON log.tenant = 1 AND {W}", False),
+    (f"SELECT count(*), count(log.id) FROM kinds k LEFT JOIN log ON log.tenant = 1 WHERE {W} OR log.id IS NULL", False),
+    (f"SELECT count(*), min(id) FROM log WHERE (tenant = 1 OR n = 2) AND {W}", False),
+    (f"SELECT count(*), min(id) FROM log WHERE tenant = 1 OR {W}", False),
+    (f"SELECT count(*), min(id) FROM log WHERE NOT (tenant = 1) AND {W}", False),
+    (f"SELECT tenant, count(*) FROM log WHERE {W} GROUP BY tenant HAVING tenant = 1", False),
+    # The tenant is one of another table, which the join need not bind to this one.
+    ("SELECT count(*), min(b.id) FROM log a JOIN log b ON a.id = b.id + 1 WHERE a.tenant = 1 AND b.at > now() - interval '20 seconds'", False),
+    (f"SELECT count(*), min(id) FROM kinds k, log WHERE k.tenant = 1 AND {W}", False),
+    (f"SELECT count(*), min(id) FROM log JOIN kinds k ON k.tenant <> log.tenant WHERE k.tenant = 1 AND {W}", False),
+    # The tables of two queries have the same numbers.
+    (f"SELECT count(*), min(id) FROM log WHERE tenant = 1 AND n IN (SELECT n FROM log WHERE {W})", False),
+    (f"SELECT count(*), (SELECT count(*) FROM log WHERE {W}) FROM log WHERE tenant = 1", False),
+    (f"SELECT count(*), min(id) FROM log WHERE {W} AND n IN (SELECT n FROM log WHERE tenant = 1 AND id < 50)", False),
+    ("SELECT count(*), min(id) FROM log WHERE tenant = 1 AND EXISTS (SELECT FROM kinds k WHERE k.tenant = log.n AND log.at > now() - interval '20 seconds')", False),
+    (f"SELECT count(*), min(id) FROM (SELECT * FROM log WHERE {W}) s WHERE tenant = 1", False),
+    (f"SELECT count(*), min(id) FROM log, LATERAL (SELECT max(at) AS last FROM log o WHERE o.{W}) s WHERE tenant = 1 AND s.last IS NOT NULL", False),
+    (f"SELECT id FROM log WHERE tenant = 1 UNION ALL SELECT id FROM log WHERE {W} ORDER BY 1", False),
+    ("SELECT n, count(*) FROM log WHERE tenant = 1 GROUP BY n HAVING max(at) > now() - interval '20 seconds' ORDER BY n", False),
+)
+
+
+@pytest.mark.parametrize("question, is_narrowed", PLACES)
+def test_wherever_the_comparison_stands(logged, at, question, is_narrowed):
+    """Its gap reaches to rows of the tenant if the condition is one on that table in WHERE of that query, otherwise to any rows."""
+    cached, plain = sessions(at)
+    # Each row of some tenant is alone in leaving the window, so that none of them can be missed.
+    plain.execute("DELETE FROM log WHERE tenant IS NULL")
+    missed = []
+    for second in range(0, 64):
+        logged.set(after(second))
+        assert cached.rows(question) == plain.rows(question), second
+        assert cached.outcome() in (("HIT", None), ("MISS", None)), second
+        if cached.status() == "MISS":
+            missed.append(second)
+    leaves = [g * 7 - 120 + 20 for g in range(1, 61) if g % 3 == 1 or not is_narrowed]
+    assert missed == [0] + [second for second in range(1, 64) if second in leaves]
+
+
 @pytest.mark.parametrize("question", OTHERS)
 def test_rows_of_other_tenants_decide(logged, at, question):
     cached, plain = sessions(at)

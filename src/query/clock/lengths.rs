@@ -1,0 +1,100 @@
+//! Numbers that tell how long a difference of two times is: `extract(epoch FROM now() - at) / 60 < 5`. None of them is
+//! less for a longer difference than for a shorter one, or, behind a negative divisor, none is greater. So what
+//! compares them with a constant turns at one length, which the server's own functions are asked for. Keeps nothing.
+
+use pgrx::pg_sys::{self, Datum, Interval, Oid};
+
+use super::comparisons::DAY;
+use super::expression::both;
+use crate::pg::computing::compute_for;
+use crate::pg::tree::{Tree, child};
+use crate::pg::tree_making::{new_node, replaced};
+
+/// A number that tells how long a difference is.
+pub struct Length<'t> {
+    /// What it is the length of.
+    pub(super) difference: Tree<'t, pg_sys::OpExpr>,
+    /// What takes the number from it.
+    pub(super) function: Oid,
+    /// What it is divided by: the operator with the function behind it, and the number.
+    pub(super) divided: Option<((Oid, u32), Tree<'t, pg_sys::Node>)>,
+}
+
+impl<'t> Length<'t> {
+    /// The length that a number is.
+    pub(super) fn of(number: Tree<'t, pg_sys::Node>) -> Option<Self> {
+        let division = number.as_a::<pg_sys::OpExpr>().and_then(|call| {
+            let listed = DIVISIONS.iter().find(|(listed, _)| *listed == call.opno.to_u32())?;
+            Some(((call.opno, listed.1), both(child!(call.args))?))
+        });
+        let taken = division.as_ref().map_or(number, |(_, (left, _))| *left).as_a::<pg_sys::FuncExpr>()?;
+        TAKING.contains(&taken.funcid.to_u32()).then_some(())?;
+        let (field, difference) = both(child!(taken.args))?;
+        let field = field.without_relabelling().as_a::<pg_sys::Const>().filter(|field| !field.constisnull)?;
+        // SAFETY: the first argument of these functions is a text, and the constant is not NULL.
+        let field = unsafe {
+            pgrx::varlena_to_byte_slice(kept!(pg_sys::pg_detoast_datum_packed(field.constvalue.cast_mut_ptr())))
+        };
+        FIELDS.iter().any(|listed| field.eq_ignore_ascii_case(listed)).then_some(())?;
+        let divided = division.map(|(operator, (_, divisor))| (operator, divisor));
+        Some(Self { difference: difference.as_a()?, function: taken.funcid, divided })
+    }
+
+    /// A copy of a comparison that has an interval in the place of the difference (`turn`).
+    pub(super) fn of_interval(&self, comparison: Tree<'t, pg_sys::OpExpr>) -> *mut pg_sys::Node {
+        let mut replace = |node: Tree<'_, pg_sys::Node>, _depth: u32| {
+            (node.as_ptr() == self.difference.as_node().as_ptr()).then(|| {
+                let interval = new_node::<pg_sys::CaseTestExpr>();
+                // SAFETY: a new node.
+                unsafe { ((*interval).typeId, (*interval).typeMod) = (pg_sys::INTERVALOID, -1) };
+                interval.cast()
+            })
+        };
+        // SAFETY: a comparison of a valid query.
+        unsafe { replaced(comparison.as_node().as_ptr(), &mut replace) }
+    }
+}
+
+/// Of two numbers: numeric_div, float8div.
+const DIVISIONS: [(u32, u32); 2] = [(1761, 1727), (593, 217)];
+
+/// extract(text, interval) and date_part(text, interval).
+const TAKING: [u32; 2] = [6204, 1172];
+
+/// The fields that grow with a difference, which has no months. `hour` begins again each day.
+const FIELDS: [&[u8]; 3] = [b"epoch", b"day", b"days"];
+
+/// Of two numbers: numeric_lt, numeric_le, numeric_gt, numeric_ge, and the same of float8; each with the function
+/// behind it.
+pub(super) const OF_NUMBERS: [(u32, u32); 8] =
+    [(1754, 1722), (1755, 1723), (1756, 1720), (1757, 1721), (672, 295), (673, 296), (674, 297), (675, 298)];
+
+/// Longest difference at which a comparison may turn. Up to there, two quotients of numeric differ by more than they
+/// are rounded by: a microsecond is more than 10⁻¹⁵ of it, and they have 16 digits or more (`select_div_scale`).
+const LONGEST: i64 = 4000 * DAY;
+
+/// The shortest interval for which the comparison is not what it is for all shorter ones; `None` if it does not turn.
+/// What it raises, also for differences further away, jumps over the frame.
+///
+/// # Safety
+/// What `prepare` has made of `of_interval`; null, or parameters that are there.
+pub(super) unsafe fn turn(comparison: *mut pg_sys::ExprState, params: pg_sys::ParamListInfo) -> Option<Interval> {
+    // As `-` of two timestamps gives it (`interval_justify_hours`).
+    let interval = |length: i64| Interval { month: 0, day: (length / DAY) as i32, time: length % DAY };
+    let holds = |length: i64| {
+        let mut interval = interval(length);
+        // SAFETY: the caller's promise; the interval outlives the call.
+        let (value, is_null) = unsafe { compute_for(comparison, params, Datum::from(&raw mut interval)) };
+        (!is_null).then_some(value.value() != 0)
+    };
+    let (mut shorter, mut longer) = (-LONGEST, LONGEST);
+    let (short, long) = (holds(-i64::MAX)?, holds(i64::MAX)?);
+    if short == long || holds(shorter)? != short || holds(longer)? != long {
+        return None;
+    }
+    while longer - shorter > 1 {
+        let middle = i64::midpoint(shorter, longer);
+        *(if holds(middle)? == short { &mut shorter } else { &mut longer }) = middle;
+    }
+    Some(interval(longer))
+}
