@@ -14,9 +14,11 @@ use super::tree::Tree;
 
 /// Returns true if this is the row of a function in SQL whose body the server might put in the place of a call: it
 /// returns one value, and runs as its caller and under the settings of its caller. Code that supports a function may
-/// decide otherwise.
+/// decide otherwise, and so may libraries that hook functions.
 pub fn may_stand_in(row: &CatalogRow) -> bool {
-    row.function().is_some_and(|form| {
+    // SAFETY: a plain global of the backend, which libraries set when they are loaded.
+    let hook = unsafe { pg_sys::needs_fmgr_hook };
+    hook.is_none() && row.function().is_some_and(|form| {
         form.prolang.to_u32() == SQL_LANGUAGE
             && form.prokind as u8 == pg_sys::PROKIND_FUNCTION
             && !form.proretset
@@ -31,7 +33,8 @@ pub fn may_stand_in(row: &CatalogRow) -> bool {
 /// parameters in it are the arguments. `None` if it is not one expression without relations and sub-queries.
 ///
 /// # Safety
-/// A valid call with all arguments in their order, of the function of this row, which `may_stand_in`.
+/// A valid call of the function of this row, which `may_stand_in`; with all arguments in their order, if some types of
+/// the function follow from those of its arguments.
 pub unsafe fn body_of(call: *mut pg_sys::FuncExpr, row: &CatalogRow) -> Option<*mut pg_sys::Node> {
     // SAFETY: the caller's promise; the server's functions get structures of its own.
     unsafe {
