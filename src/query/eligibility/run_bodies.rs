@@ -7,7 +7,7 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::checker::EligibilityChecker;
+use super::checker::{Blamed, EligibilityChecker};
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat::tree::KEEPS_BODIES;
 use crate::pg::sql_body::{body_of, may_stand_in};
@@ -37,7 +37,11 @@ impl EligibilityChecker {
         };
         self.runs_bodies = true;
         self.reads_settings = true;
-        self.check_definition(function, Some(Definition { trees: vec![body], ..Definition::default() }))
+        let refused = self.check_definition(function, Some(Definition { trees: vec![body], ..Definition::default() }));
+        if refused {
+            self.offender.get_or_insert(Blamed { function, because: None });
+        }
+        refused
     }
 }
 
