@@ -166,9 +166,9 @@ fn check_session(traits: &QueryTraits, relations: &[u32]) -> Result<(), Reason> 
     if traits.calls_declared && has_transaction_id() { Err(Reason::OwnWrites) } else { Ok(()) }
 }
 
-/// Checks a plan that was made under other settings, or as another role, than the present ones. It is refused if it
-/// resolves names in functions when it runs: nobody has checked what they stand for under these, and the server rewrites
-/// queries in functions for the present role, by its policies.
+/// Checks a plan that was made under other settings, or as another role, than the present ones. It is refused if names
+/// in functions are resolved while it runs: nobody has checked what they stand for now, and the server rewrites queries
+/// in functions for the present role, by its policies.
 ///
 /// # Errors
 /// `OldPlan`.

@@ -215,13 +215,14 @@ def test_paths(made, name):
         made.execute(f"DROP SCHEMA {schema}_b CASCADE")
 
 
-def test_paths_by_which_a_body_is_refused(made, connect):
+@pytest.mark.parametrize("outer", ["LANGUAGE sql AS 'SELECT inner_one(x)'", "LANGUAGE sql STABLE STRICT AS 'SELECT coalesce(inner_one(x), 0)'"])
+def test_paths_by_which_a_body_is_refused(made, connect, outer):
     """What was found out about a body under one path says nothing of it under another."""
     schema = connect.schema
     made.execute(f"CREATE SCHEMA {schema}_b; "
                  "CREATE FUNCTION inner_one(x int) RETURNS int LANGUAGE sql AS 'SELECT x + 1'; "
                  f"CREATE FUNCTION {schema}_b.inner_one(x int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN x + 2; END'; "
-                 "CREATE FUNCTION outer_one(x int) RETURNS int LANGUAGE sql AS 'SELECT inner_one(x)'")
+                 f"CREATE FUNCTION outer_one(x int) RETURNS int {outer}")
     try:
         query = f"SELECT a, {schema}.outer_one(a) FROM {schema}.t"
         for _ in range(2):
