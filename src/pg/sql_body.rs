@@ -20,8 +20,9 @@ use super::tree::Tree;
 pub fn may_stand_in(row: &CatalogRow) -> bool {
     // SAFETY: a plain global of the backend, which libraries set when they are loaded.
     let hook = unsafe { pg_sys::needs_fmgr_hook };
-    hook.is_none() && row.function().is_some_and(|form| {
-        form.prolang.to_u32() == SQL_LANGUAGE
+    row.function().is_some_and(|form| {
+        hook.is_none()
+            && form.prolang.to_u32() == SQL_LANGUAGE
             && form.prokind as u8 == pg_sys::PROKIND_FUNCTION
             && !form.proretset
             && !form.prosecdef
