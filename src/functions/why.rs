@@ -95,7 +95,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
     // SAFETY: the steps that PostgreSQL itself takes with a query; trees live in the current memory context.
     unsafe {
         let (query, types) = one_select(text)?;
-        let with_bodies = inlined(query.as_ptr(), true).ok().flatten().map_or(query.as_ptr(), |inlined| inlined.query);
+        let with_bodies = inlined(query.as_ptr()).ok().flatten().map_or(query.as_ptr(), |inlined| inlined.query);
         let with_times = Tree::enter(with_bodies).and_then(with_times).unwrap_or(with_bodies);
         let query = query.replaced_by(with_times);
         // Planning changes the tree.

@@ -10,7 +10,6 @@ use super::previous::{PREVIOUS, active};
 use crate::fragments::{self, Combination, shown_clock};
 use crate::lookup::{self, Call, Planning};
 use crate::pg::error_passing::{edge, with_cleanup};
-use crate::pg::subtransaction::attempt;
 use crate::session;
 
 /// `planner_hook`: plans a query, or finds that it need not be planned. What planning raises jumps over this frame.
@@ -33,8 +32,7 @@ pub unsafe extern "C-unwind" fn plan(
     }
 }
 
-/// Has the next hook in line plan this query instead of that of the call. What planning raises jumps over this frame,
-/// unless bodies stand where the planner might not put them: computing them may raise, and then the plan is null.
+/// Has the next hook in line plan this query instead of that of the call. What planning raises jumps over this frame.
 ///
 /// # Safety
 /// The query must be a valid one, and the call that of a hook that is under way.
@@ -42,13 +40,8 @@ unsafe fn next(call: Call<'_>, query: *mut pg_sys::Query) -> *mut pg_sys::Planne
     let (_, text, options, params) = call.arguments();
     // SAFETY: the caller's promise; the call is plain data.
     unsafe {
-        let plan = if call.goes_beyond() {
-            let planned = || attempt(|| Some(kept!((PREVIOUS.planner)(query, text, options, params))));
-            edge(planned).unwrap_or(std::ptr::null_mut())
-        } else {
-            direct!((PREVIOUS.planner)(query, text, options, params))
-        };
-        if call.has_bodies() && !plan.is_null() {
+        let plan = direct!((PREVIOUS.planner)(query, text, options, params));
+        if call.has_bodies() {
             edge(|| call.note_bodies(plan));
         }
         plan
@@ -119,13 +112,7 @@ unsafe fn plan_concerned(mut call: Call<'_>) -> *mut pg_sys::PlannedStmt {
             _ => false,
         };
         let combined = combination.map_or(std::ptr::null_mut(), |combination| plan_combined(call, combination));
-        let planned = if matches!(planning, Planning::Refused(_)) { call.bypassed() } else { call };
-        let mut plan = if combined.is_null() { next(planned, planned.arguments().0) } else { combined };
-        let mut planning = planning;
-        if plan.is_null() {
-            planning = Planning::Refused(Reason::UserDefinedFunction);
-            plan = next(call.bypassed(), call.bypassed().arguments().0);
-        }
+        let plan = if combined.is_null() { next(call, call.arguments().0) } else { combined };
         match planning {
             Planning::Eligible(eligible) => edge(|| lookup::after_planning(plan, eligible)),
             Planning::Refused(reason) => edge(|| lookup::refuse(plan, reason)),
@@ -155,7 +142,7 @@ unsafe fn plan_clock_free(call: Call<'_>, planning: &Planning) -> *mut pg_sys::P
         let of_part = call.of_other(part.query(), part.options);
         let combined = combination.map_or(none, |combination| plan_combined(of_part, combination));
         let plan = if combined.is_null() { next(of_part, part.query()) } else { combined };
-        if !plan.is_null() && edge(|| shown_clock::plan(part, plan, call.arguments().3)) { plan } else { none }
+        if edge(|| shown_clock::plan(part, plan, call.arguments().3)) { plan } else { none }
     }
 }
 
@@ -170,7 +157,7 @@ unsafe fn plan_combined(call: Call<'_>, combination: Combination) -> *mut pg_sys
     unsafe {
         with_cleanup(|| plan.set(next(call, combination.query)), fragments::end);
         let plan = plan.get();
-        let is_made = !plan.is_null() && edge(|| fragments::add_dependencies(combination, plan));
+        let is_made = edge(|| fragments::add_dependencies(combination, plan));
         if is_made { plan } else { std::ptr::null_mut() }
     }
 }

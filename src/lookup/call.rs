@@ -25,14 +25,12 @@ pub struct Call<'m> {
     /// The values of its parameters, if it is planned for them.
     params: Option<Tree<'m, pg_sys::ParamListInfoData>>,
     /// The bodies of functions that were put into the query.
-    bodies: Option<Bodies<'m>>,
+    bodies: Option<Bodies>,
 }
 
 /// Bodies of functions that stand in the place of the calls.
 #[derive(Clone, Copy)]
-struct Bodies<'m> {
-    /// The query without them, if some stand where the planner might not put them.
-    without: Option<Tree<'m, pg_sys::Query>>,
+struct Bodies {
     /// How many messages about changes of definitions the backend had received before.
     messages: u64,
     /// The functions that plans rest on.
@@ -73,13 +71,12 @@ impl<'m> Call<'m> {
         // SAFETY: called inside a transaction; a query that nobody has planned.
         let (messages, inlined) = unsafe {
             kept!(pg_sys::AcceptInvalidationMessages());
-            (portal::messages_received(), inlined(self.query.as_ptr(), self.runs_at_once()))
+            (portal::messages_received(), inlined(self.query.as_ptr()))
         };
-        if let Some(Inlined { query, items, depends_on_role, goes_beyond }) = inlined? {
-            let without = goes_beyond.then_some(self.query);
+        if let Some(Inlined { query, items, depends_on_role }) = inlined? {
             // SAFETY: a copy just made.
             *self = unsafe { self.of_other(query, self.options) };
-            self.bodies = Some(Bodies { without, messages, items, depends_on_role });
+            self.bodies = Some(Bodies { messages, items, depends_on_role });
         }
         Ok(self.bodies.is_some())
     }
@@ -91,21 +88,6 @@ impl<'m> Call<'m> {
         // SAFETY: a copy just made.
         *self = unsafe { self.of_other(query, self.options) };
         true
-    }
-
-    /// The call as the server would plan it, for a statement that is bypassed: without bodies that stand where the
-    /// planner might not put them. What has it bypassed may also change what they mean by the time they are run.
-    #[must_use]
-    pub fn bypassed(self) -> Self {
-        match self.bodies.and_then(|bodies| bodies.without) {
-            Some(query) => Self { query, bodies: None, ..self },
-            None => self,
-        }
-    }
-
-    /// Returns true if some bodies stand where the planner might not put them.
-    pub fn goes_beyond(&self) -> bool {
-        self.bodies.is_some_and(|bodies| bodies.without.is_some())
     }
 
     /// Returns true if bodies were put into the query, which its plan is to know of.
@@ -180,16 +162,6 @@ impl<'m> Call<'m> {
     pub fn is_one_shot(&self) -> bool {
         // SAFETY: a plain global of the backend.
         self.is_of_client() && (self.has_values() || unsafe { pg_sys::error_context_stack.is_null() })
-    }
-
-    /// Returns true if its plan is run as soon as it is made: it is that of a query of the simple protocol
-    /// (`is_one_shot`), or of a utility statement under way that is none of cursors (which always have further
-    /// options).
-    fn runs_at_once(&self) -> bool {
-        let has_options = self.options & !(pg_sys::CURSOR_OPT_PARALLEL_OK as c_int) != 0;
-        // SAFETY: plain globals of the backend.
-        let is_under_way = unsafe { !pg_sys::ActivePortal.is_null() || pg_sys::error_context_stack.is_null() };
-        session::at_top_level() && self.is_of_message() && is_under_way && !self.has_values() && !has_options
     }
 
     /// Where its own text lies.

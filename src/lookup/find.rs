@@ -172,7 +172,7 @@ fn miss(
     let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
     let reads_foreign = foreign::check_settled(store, question.plan)?;
     // What names in functions stand for rests on the version of the catalogs, which is in the key.
-    let is_settled = !traits.calls_declared || rules::are_settled();
+    let is_settled = !traits.resolves_names() || rules::are_settled();
     let refused = if is_settled && rules::is_plan_current(store, &planned, current) {
         admission::refusal(store, key, terms, question.only_asked)
     } else {

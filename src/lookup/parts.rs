@@ -39,7 +39,7 @@ pub struct PartKey {
 /// Returns true if answers of such queries may be combined of parts. The time may stand in bounds, which are computed
 /// when the query is planned. What they rest on besides the rows of relations is left to whole answers.
 pub fn may_have_parts(traits: &QueryTraits) -> bool {
-    !traits.calls_declared && traits.extras.is_none() && !traits.trusts
+    !traits.resolves_names() && traits.extras.is_none() && !traits.trusts
 }
 
 /// Under what a plan was made.
@@ -111,7 +111,7 @@ pub fn stored_part(
 /// # Errors
 /// The reason not to store the part.
 pub fn before_planning(store: &SharedStore, call: &Call<'_>, is_one_shot: bool) -> Result<Eligible, Reason> {
-    let identity = identity::of(call.query().as_node(), store.seed())?;
+    let identity = identity::of(call.query().as_node(), store.seed())?.under_present_names(store.seed())?;
     let versions = rules::definitions(store);
     let traits = match forms::finding(identity.form, versions) {
         Some(Finding::Refused(reason)) => return Err(reason),

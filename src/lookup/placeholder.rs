@@ -15,6 +15,7 @@ use pgrx::pg_sys;
 use super::call::Call;
 use super::outcome::note_hit;
 use super::rules::{self, Stored};
+use super::statement::tree_of;
 use super::{forms, portal, price, quick_statements};
 use crate::arrow::column::{Column, are_described};
 use crate::invalidation::own_writes::has_transaction_id;
@@ -78,11 +79,12 @@ pub fn make(
     if call.query().querySource != pg_sys::QuerySource::QSRC_ORIGINAL {
         return None;
     }
-    // The key of declared functions has more in it. Which rights bodies of functions need is told by a plan.
+    // Who may read what declared functions read, and which row types are in it, is told by a plan.
     if traits.calls_declared || !traits.extras.is_none() || often_gives_way(call) {
         return None;
     }
     let form = identified.form.id();
+    let identified = Identified { tree: tree_of(store, identified.tree, traits, versions).ok()?, ..identified };
     let Sought { terms, key, cuts } = Sought::of(store, call, identified)?;
     let read = |view: EntryView<'_>, descriptor: &[u8]| {
         let is_fit = !view.needs_plan() && are_described(columns, descriptor);

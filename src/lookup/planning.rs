@@ -74,7 +74,7 @@ fn consider(call: &mut Call<'_>) -> Result<Planning, Reason> {
     if allocator::is_short() {
         return Err(Reason::OutOfMemory);
     }
-    let mut identity = identity::of(call.query().as_node(), seed)?;
+    let mut identity = identity::of(call.query().as_node(), seed)?.under_present_names(seed)?;
     let form = identity.form;
     if is_one_shot && call.has_values() {
         check_speed(call, Some(Fingerprint::of_form(form.id())))?;
@@ -87,10 +87,10 @@ fn consider(call: &mut Call<'_>) -> Result<Planning, Reason> {
     let Some(store) = shmem::store() else { return Ok(Planning::Ignored) };
     let versions = rules::definitions(&store);
     if identity.calls_users && call.put_bodies()? {
-        identity = identity::of(call.query().as_node(), seed)?;
+        identity = identity::of(call.query().as_node(), seed)?.under_present_names(seed)?;
     }
     if identity.hands_times_on && call.put_times() {
-        identity = identity::of(call.query().as_node(), seed)?;
+        identity = identity::of(call.query().as_node(), seed)?.under_present_names(seed)?;
     }
     let form = identity.form;
     let traits = match forms::finding(form, versions) {

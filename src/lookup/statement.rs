@@ -166,23 +166,27 @@ fn check_session(traits: &QueryTraits, relations: &[u32]) -> Result<(), Reason> 
     if traits.calls_declared && has_transaction_id() { Err(Reason::OwnWrites) } else { Ok(()) }
 }
 
-/// Checks a plan that was made under other settings, or as another role, than the present ones. It is refused if it
-/// calls functions that are declared pure, whose queries the server rewrites when it runs them: for the present role,
-/// by its policies.
+/// Checks a plan that was made under other settings, or as another role, than the present ones. It is refused if names
+/// in functions are resolved while it runs: nobody has checked what they stand for now, and the server rewrites queries
+/// in functions for the present role, by its policies.
 ///
 /// # Errors
 /// `OldPlan`.
 fn check_role(traits: &QueryTraits, made_as_now: bool) -> Result<(), Reason> {
-    if made_as_now || !traits.calls_declared { Ok(()) } else { Err(Reason::OldPlan) }
+    if made_as_now || !traits.resolves_names() { Ok(()) } else { Err(Reason::OldPlan) }
 }
 
-/// The hash of a query's tree; together with all that decides on what functions that are declared pure read: the names
-/// in their queries stand for something that nobody sees before they run.
+/// The hash of a query's tree; together with all that decides on what names in functions stand for when they run.
 ///
 /// # Errors
 /// `OutOfMemory`.
-fn tree_of(store: &SharedStore, tree: TreeHash, traits: &QueryTraits, current: Versions) -> Result<TreeHash, Reason> {
-    if !traits.calls_declared {
+pub fn tree_of(
+    store: &SharedStore,
+    tree: TreeHash,
+    traits: &QueryTraits,
+    current: Versions,
+) -> Result<TreeHash, Reason> {
+    if !traits.resolves_names() {
         return Ok(tree);
     }
     let resolution = name_resolution::hash(store.seed())?;
@@ -202,7 +206,7 @@ fn check_age(
     current: Versions,
 ) -> Result<(), Reason> {
     let planned = planned.versions;
-    let has_moved = if traits.calls_declared { current != planned } else { current.ddl != planned.ddl };
+    let has_moved = if traits.resolves_names() { current != planned } else { current.ddl != planned.ddl };
     // As another role, planning might raise an error where the kept plan has the result of a call.
     if made_as_now && (has_moved || planned.catalogs == UNKNOWN_CATALOGS) {
         plan_marker::ask_for_new_plan(question.plan);

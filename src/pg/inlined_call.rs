@@ -1,8 +1,7 @@
 //! The expression that stands in for a call of a function in SQL: its body, with the arguments in the place of the
-//! parameters. The planner does the same (optimizer/util/clauses.c, `inline_function`), under conditions of its own:
-//! where it does not, it runs the body whenever the function is called, with what names and settings mean by then. In a
-//! plan that is run at once that is the same, so a body may stand there where the planner would not put it: that of a
-//! STRICT function, say. Keeps nothing.
+//! parameters. The planner does the same (optimizer/util/clauses.c, `inline_function`). Where it is not sure that it
+//! would, the call is left: then the body may be run whenever the function is called, with what names and settings mean
+//! by then. Keeps nothing.
 
 use pgrx::pg_sys::{self, NodeTag, RTEKind};
 
@@ -27,33 +26,19 @@ pub struct Asked<'a> {
     pub queries: &'a [*mut pg_sys::Query],
     /// It is in an expression that may have a value which parts of it refer to.
     pub is_in_case: bool,
-    /// It is in a body that the planner might not have put there.
-    pub is_beyond: bool,
-    /// A body may stand where the planner might not put it.
-    pub may_go_beyond: bool,
 }
 
-/// What stands in for a call.
-pub struct Found {
-    /// The expression. Calls in the body are still there.
-    pub expression: *mut pg_sys::Node,
-    /// The planner might not put it there.
-    pub goes_beyond: bool,
-}
-
-/// The expression that may stand in for a call.
+/// The expression that the planner would put in the place of a call. Calls in the body are still there.
 ///
 /// # Safety
 /// A valid call, in such queries.
-pub unsafe fn expression_for(call: *mut pg_sys::FuncExpr, asked: &Asked<'_>) -> Option<Found> {
+pub unsafe fn expression_for(call: *mut pg_sys::FuncExpr, asked: &Asked<'_>) -> Option<*mut pg_sys::Node> {
     let form = asked.row.function()?;
-    // SAFETY: the caller's promise; expressions of valid trees, and a global that tells of hooks.
+    // SAFETY: the caller's promise; expressions of valid trees.
     unsafe {
         let arguments: Vec<*mut pg_sys::Node> = nodes((*call).args).collect();
-        let hook = pg_sys::needs_fmgr_hook;
-        // What is called is hooked by others, is forbidden, gives several values, or refers to what is around it.
-        if hook.is_some()
-            || !may_execute(server::GetUserId(), (*call).funcid)
+        // What is called is forbidden, gives several values, or refers to what is around it.
+        if !may_execute(server::GetUserId(), (*call).funcid)
             || arguments.len() != form.pronargs as usize
             || kept!(pg_sys::expression_returns_set((*call).args.cast()))
             || (asked.is_in_case && refers_to_case((*call).args))
@@ -71,36 +56,29 @@ pub unsafe fn expression_for(call: *mut pg_sys::FuncExpr, asked: &Asked<'_>) -> 
         };
         search(body, 0, &mut count)?;
         // Of a STRICT function nothing is computed if an argument is NULL.
-        let is_strict = form.proisstrict
-            && !arguments.is_empty()
-            && (kept!(pg_sys::contain_nonstrict_functions(body)) || uses.contains(&0));
-        let mut shared = arguments.iter().zip(&uses).filter(|(_, uses)| **uses + usize::from(is_strict) > 1);
-        if !shared.clone().all(|(argument, _)| is_cheap(*argument)) {
-            return None;
-        }
+        let is_null_unseen =
+            form.proisstrict && (kept!(pg_sys::contain_nonstrict_functions(body)) || uses.contains(&0));
+        let may_be_shared = |argument| is_cheap(argument) && is_made_of_columns(argument, asked.queries);
+        let mut shared = arguments.iter().zip(&uses).filter(|(_, uses)| **uses > 1);
         let is_as_declared = match form.provolatile as u8 {
             pg_sys::PROVOLATILE_IMMUTABLE => !kept!(pg_sys::contain_mutable_functions(body)),
             pg_sys::PROVOLATILE_STABLE => !kept!(pg_sys::contain_volatile_functions(body)),
             _ => true,
         };
+        if is_null_unseen || !is_as_declared || !shared.all(|(argument, _)| may_be_shared(*argument)) {
+            return None;
+        }
         let mut argument = |node: Tree<'_, pg_sys::Node>, _| {
             let place = node.as_a::<pg_sys::Param>()?.paramid as usize - 1;
             arguments.get(place).map(|argument| copy(*argument))
         };
         let expression = collated(replaced(body, &mut argument), (*call).funccollid);
-        let expression = if is_strict { unless_null(call, &arguments, expression) } else { expression };
         // The planner runs the function itself if the arguments are constants. Then the client is not told of a
         // modifier that an argument has, and 18 may run what it has made of the body before.
         let may_be_computed = form.provolatile as u8 == pg_sys::PROVOLATILE_IMMUTABLE
             && !arguments.iter().any(|argument| is_column(*argument, asked.queries));
         let is_described_alike = exprTypmod(expression) == exprTypmod(call.cast());
-        let goes_beyond = asked.is_beyond
-            || is_strict
-            || !is_as_declared
-            || !shared.all(|(argument, _)| is_made_of_columns(*argument, asked.queries))
-            || (may_be_computed && (KEEPS_BODIES || !is_described_alike));
-        let may_stand = !goes_beyond || (asked.may_go_beyond && !KEEPS_BODIES && is_described_alike);
-        may_stand.then_some(Found { expression, goes_beyond })
+        (!may_be_computed || (is_described_alike && !KEEPS_BODIES)).then_some(expression)
     }
 }
 
@@ -159,34 +137,4 @@ unsafe fn collated(expression: *mut pg_sys::Node, collation: pg_sys::Oid) -> *mu
         ((*made).arg, (*made).collOid, (*made).location) = (expression.cast(), collation, -1);
     }
     made.cast()
-}
-
-/// CASE WHEN an argument is NULL THEN NULL ELSE an expression END, as the value of a call.
-unsafe fn unless_null(
-    call: *mut pg_sys::FuncExpr,
-    arguments: &[*mut pg_sys::Node],
-    expression: *mut pg_sys::Node,
-) -> *mut pg_sys::Node {
-    let test = |argument: &*mut pg_sys::Node| {
-        let test = new_node::<pg_sys::NullTest>();
-        // SAFETY: a new node, and a valid expression. A row whose columns are NULL is not NULL.
-        unsafe {
-            (*test).arg = copy(*argument).cast();
-            ((*test).nulltesttype, (*test).argisrow, (*test).location) = (pg_sys::NullTestType::IS_NULL, false, -1);
-        }
-        test
-    };
-    let tests = list_of(arguments.iter().map(test));
-    let (choice, branch) = (new_node::<pg_sys::CaseExpr>(), new_node::<pg_sys::CaseWhen>());
-    // SAFETY: new nodes, and a valid call and expression.
-    unsafe {
-        let (result, collation) = ((*call).funcresulttype, (*call).funccollid);
-        (*branch).expr = kept!(pg_sys::makeBoolExpr(pg_sys::BoolExprType::OR_EXPR, tests, -1));
-        (*branch).result = kept!(pg_sys::makeNullConst(result, -1, collation)).cast();
-        ((*branch).location, (*choice).location) = (-1, -1);
-        ((*choice).casetype, (*choice).casecollid) = (result, collation);
-        (*choice).args = list_of([branch]);
-        (*choice).defresult = expression.cast();
-    }
-    choice.cast()
 }

@@ -32,8 +32,6 @@ pub struct Inlined {
     pub items: *mut pg_sys::List,
     /// Some bodies read tables whose rows the role decides on.
     pub depends_on_role: bool,
-    /// Some bodies stand where the planner might not put them.
-    pub goes_beyond: bool,
 }
 
 /// The call that an entry of a range table consists of, if it calls a function of a user that returns a set, with the
@@ -79,17 +77,15 @@ fn row_of(function: pg_sys::Oid) -> Option<CatalogRow> {
     if is_of_user { CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, function) } else { None }
 }
 
-/// A query with bodies in the place of calls of functions in SQL; `None` if there are none. What the server has locked
-/// for them stays locked, as after planning. `runs_at_once`: nothing can happen between planning the query and running
-/// its plan.
+/// A query with bodies in the place of calls of functions in SQL; `None` if there are none, or too many. What the
+/// server has locked for them stays locked, as after planning.
 ///
 /// # Errors
-/// `UserDefinedFunction` if the server would raise an error, should planning come to such a call. `TooComplex` for too
-/// many bodies.
+/// `UserDefinedFunction` if the server would raise an error, should planning come to such a call.
 ///
 /// # Safety
 /// A rewritten query that nobody has planned.
-pub unsafe fn inlined(query: *mut pg_sys::Query, runs_at_once: bool) -> Result<Option<Inlined>, Reason> {
+pub unsafe fn inlined(query: *mut pg_sys::Query) -> Result<Option<Inlined>, Reason> {
     let mut is_candidate = |node: Tree<'_, pg_sys::Node>| {
         node.as_a::<pg_sys::FuncExpr>().is_some_and(|call| value(&call).is_some())
             // SAFETY: an entry of a valid query.
@@ -105,33 +101,28 @@ pub unsafe fn inlined(query: *mut pg_sys::Query, runs_at_once: bool) -> Result<O
         // SAFETY: new nodes, which say as much as the server's functions look at; a copy, which nobody else has.
         unsafe {
             (*root).glob = global;
-            let mut inliner = Inliner::new(root, runs_at_once);
+            let mut inliner = Inliner::new(root);
             let query = inliner.query(copy(query));
-            let Inliner { bodies, goes_beyond, is_too_large, .. } = inliner;
             let (items, depends_on_role) = ((*global).invalItems, (*global).dependsOnRole);
-            let inlined = Inlined { query, items, depends_on_role, goes_beyond };
-            Some(if is_too_large { Err(Reason::TooComplex) } else { Ok((bodies > 0).then_some(inlined)) })
+            let has_some = inliner.bodies > 0 && !inliner.is_too_large;
+            Some(has_some.then_some(Inlined { query, items, depends_on_role }))
         }
     });
-    made.unwrap_or(Err(Reason::UserDefinedFunction))
+    made.ok_or(Reason::UserDefinedFunction)
 }
 
 struct Inliner {
     /// What the server's functions note dependencies in.
     root: *mut pg_sys::PlannerInfo,
-    runs_at_once: bool,
     /// The queries around the present node, the outermost first.
     queries: Vec<*mut pg_sys::Query>,
     /// The functions whose bodies are around the present node.
     around: Vec<pg_sys::Oid>,
-    /// Around the present node is a body that the planner might not put there.
-    is_beyond: bool,
     /// How many expressions around the present node have a value that parts of them refer to (CASE x WHEN …).
     cases: usize,
     bodies: usize,
     /// How many bodies of functions that return sets are around the present node.
     depth: usize,
-    goes_beyond: bool,
     is_too_large: bool,
 }
 
@@ -144,19 +135,8 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void)
 
 /// Each function takes a part of a query that nobody else has, and gives what is to stand in its place.
 impl Inliner {
-    fn new(root: *mut pg_sys::PlannerInfo, runs_at_once: bool) -> Self {
-        Self {
-            root,
-            runs_at_once,
-            queries: Vec::new(),
-            around: Vec::new(),
-            is_beyond: false,
-            cases: 0,
-            bodies: 0,
-            depth: 0,
-            goes_beyond: false,
-            is_too_large: false,
-        }
+    fn new(root: *mut pg_sys::PlannerInfo) -> Self {
+        Self { root, queries: Vec::new(), around: Vec::new(), cases: 0, bodies: 0, depth: 0, is_too_large: false }
     }
 
     unsafe fn node(&mut self, node: *mut pg_sys::Node) -> *mut pg_sys::Node {
@@ -232,25 +212,11 @@ impl Inliner {
             if self.is_too_large || self.around.contains(&function) {
                 return call.cast();
             }
-            // GROUPING SETS make each expression NULL that they group by, also one that is a part of a body. A function
-            // that is run has each argument computed once, even one that its body does not use.
-            let has_sets = self.queries.iter().any(|query| !(**query).groupingSets.is_null());
-            let is_volatile = || kept!(pg_sys::contain_volatile_functions((*call).args.cast()));
-            let asked = Asked {
-                row: &row,
-                queries: &self.queries,
-                is_in_case: self.cases > 0,
-                is_beyond: self.is_beyond,
-                may_go_beyond: self.runs_at_once && !has_sets && !is_volatile(),
-            };
-            let Some(found) = expression_for(call, &asked).filter(|_| self.has_room()) else { return call.cast() };
+            let asked = Asked { row: &row, queries: &self.queries, is_in_case: self.cases > 0 };
+            let Some(body) = expression_for(call, &asked).filter(|_| self.has_room()) else { return call.cast() };
             kept!(pg_sys::record_plan_function_dependency(self.root, function));
-            self.goes_beyond |= found.goes_beyond;
             self.around.push(function);
-            let outer = self.is_beyond;
-            self.is_beyond |= found.goes_beyond;
-            let made = self.node(found.expression);
-            self.is_beyond = outer;
+            let made = self.node(body);
             self.around.pop();
             made
         }

@@ -9,6 +9,7 @@ mod join_columns;
 mod named_functions;
 mod node_kinds;
 mod readings;
+mod run_bodies;
 mod session_values;
 mod set_operations;
 mod walk;
@@ -40,6 +41,8 @@ pub struct QueryTraits {
     pub clocks: usize,
     /// It calls functions that are declared pure: what they read is seen when they run.
     pub calls_declared: bool,
+    /// It calls functions in SQL whose bodies the server runs.
+    pub runs_bodies: bool,
     /// Bodies of functions stand in it: the planner asks for the right to execute these (`lookup::Call`).
     pub has_bodies: bool,
     /// Some extensions were trusted when it was checked.
@@ -49,7 +52,13 @@ pub struct QueryTraits {
 impl QueryTraits {
     /// Returns true if planning it may ask for the right to execute functions that are not the server's own.
     pub fn asks_for_rights(&self) -> bool {
-        self.calls_declared || self.has_bodies || self.trusts
+        self.resolves_names() || self.has_bodies || self.trusts
+    }
+
+    /// Returns true if names in functions are resolved while it runs. What they stand for by then is told by the
+    /// version of all definitions and the way of resolving names (`name_resolution`).
+    pub fn resolves_names(&self) -> bool {
+        self.calls_declared || self.runs_bodies
     }
 }
 
@@ -91,6 +100,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>) -> Checked {
             repeatable: false,
             clocks: checker.clocks,
             calls_declared: checker.calls_declared,
+            runs_bodies: checker.runs_bodies,
             has_bodies: false,
             trusts,
         })

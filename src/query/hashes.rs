@@ -34,7 +34,7 @@ impl TreeHash {
     }
 }
 
-/// How names in functions that are declared pure are resolved (`name_resolution`).
+/// How names in functions are resolved (`name_resolution`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResolutionHash(pub Hash128);
 

@@ -33,6 +33,7 @@ use super::function_table::has;
 use super::function_table::properties::FROM_TODAY;
 use super::handed_times::may_hand_on;
 use super::hashes::{FormHash, TreeHash};
+use super::name_resolution;
 use super::unused_columns::is_unused;
 use crate::pg::backend::WalkDepth;
 use crate::pg::backend_local::Local;
@@ -113,6 +114,21 @@ pub fn of(node: Tree<'_, pg_sys::Node>, seed: u64) -> Result<Identity, Reason> {
 }
 
 impl Identity {
+    /// The identity under the present way of resolving names: what is found out about a query that calls functions of
+    /// users holds for that way alone, since names in their bodies may stand for something else under another.
+    ///
+    /// # Errors
+    /// As `name_resolution::hash`.
+    pub fn under_present_names(mut self, seed: u64) -> Result<Self, Reason> {
+        if self.calls_users {
+            let mut form = HashBuffer::new();
+            form.hash(self.form.0);
+            form.hash(name_resolution::hash(seed)?.0);
+            self.form = FormHash(form.finish());
+        }
+        Ok(self)
+    }
+
     /// What the query is, with trees for its clock expressions.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! How this session resolves names at this moment, as far as the versions of the definitions do not tell: by which
 //! path, as which role, by which settings literals are read, and whose temporary objects come first. Part of the key of
-//! what calls functions that are declared pure. Which schemas the path stands for follows from it, from the role, and
-//! from the version of the catalogs.
+//! what resolves names in functions while it runs, and of the form of what calls functions of users. Which schemas the
+//! path stands for follows from it, from the role, and from the version of the catalogs.
 
 use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys;

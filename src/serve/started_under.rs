@@ -47,7 +47,7 @@ impl StartedUnder {
     /// That of a statement with these traits, which reads these settings by name. `catalogs` is the version of all
     /// definitions.
     pub fn with(environment: EnvironmentHash, settings: Vec<CString>, traits: &QueryTraits, catalogs: u64) -> Self {
-        Self { settings, catalogs: traits.calls_declared.then_some(catalogs), ..Self::in_environment(environment) }
+        Self { settings, catalogs: traits.resolves_names().then_some(catalogs), ..Self::in_environment(environment) }
     }
 
     /// Checks that everything is as it was.

@@ -47,6 +47,8 @@ pub(super) struct EligibilityChecker {
     pub(super) defined: HashSet<pg_sys::Oid>,
     /// A function was met that is declared pure.
     pub(super) calls_declared: bool,
+    /// A function in SQL was met whose body the server runs.
+    pub(super) runs_bodies: bool,
     /// A collation was met that can be dropped: no lock protects it until the server uses it.
     pub(super) collates_by_name: bool,
     /// The types met.
@@ -80,6 +82,7 @@ impl EligibilityChecker {
             reads_settings: false,
             defined: HashSet::new(),
             calls_declared: false,
+            runs_bodies: false,
             collates_by_name: false,
             types: TypeFacts::NONE,
             settings: Vec::new(),
@@ -137,6 +140,7 @@ impl EligibilityChecker {
             || self.types.text_search
             || !self.types.row_types.is_empty()
             || self.calls_declared
+            || self.runs_bodies
     }
 
     /// What only shows when all was seen.

@@ -22,7 +22,6 @@ use crate::query::volatility::{self, FunctionVerdict};
 
 /// Why a call of a user's function is refused, as the rest of the sentence "It calls …,".
 const NOT_SQL: &str = "which is not written in SQL, nor declared pure";
-const NOT_INLINED: &str = "whose body cannot stand in the place of the call, as PostgreSQL inlines functions";
 
 /// Called by the server for each function that a node calls, operators' and casts' included.
 unsafe extern "C-unwind" fn visit_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
@@ -88,7 +87,7 @@ impl EligibilityChecker {
         self.check_function(call.funcid) || self.check_missing_arguments(call.funcid, child!(call.args))
     }
 
-    /// Checks a call of a function that is not built in. Those in SQL are there only if no body stands in for them.
+    /// Checks a call of a function that is not built in.
     fn check_call_of_user(&mut self, call: Tree<'_, pg_sys::FuncExpr>) -> bool {
         let Some(row) = CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, call.funcid) else {
             return self.blame(call.funcid, Reason::UserDefinedFunction);
@@ -97,8 +96,10 @@ impl EligibilityChecker {
             return self.check_declared(call, &row);
         }
         let is_in_sql = row.function().is_some_and(|form| form.prolang.to_u32() == SQL_LANGUAGE);
-        let because = if is_in_sql { NOT_INLINED } else { NOT_SQL };
-        self.blame_because(call.funcid, Reason::UserDefinedFunction, because)
+        if is_in_sql {
+            return self.check_run_body(call, &row);
+        }
+        self.blame_because(call.funcid, Reason::UserDefinedFunction, NOT_SQL)
     }
 
     /// Checks what the planner adds to a call that leaves arguments out.

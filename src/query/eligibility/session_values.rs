@@ -155,8 +155,14 @@ impl EligibilityChecker {
         self.reason.is_some()
     }
 
+    /// The query reads a setting by name, whose value of now will be in the key. So a plan must not keep another, as it
+    /// keeps the value of an IMMUTABLE function whose body reads one.
     fn note_setting(&mut self, name: CString) {
         self.reads_settings = true;
+        if self.clock == ClockPlace::Elsewhere {
+            self.refuse(Reason::SessionFunction);
+            return;
+        }
         if self.settings.contains(&name) {
             return;
         }

@@ -70,7 +70,7 @@ DECLARE c CURSOR FOR SELECT to_tsvector(body) FROM doc;
 SET LOCAL default_text_search_config = 'simple';
 FETCH c;
 COMMIT;
--- The body of a function in SQL may read it, if the statement is run as soon as it is planned even that of one that is marked IMMUTABLE.
+-- The body of a function in SQL may read it where PostgreSQL inlines it. A plan may keep the value of one that is marked IMMUTABLE.
 CREATE FUNCTION words(text) RETURNS tsvector LANGUAGE sql STABLE RETURN to_tsvector($1);
 CREATE FUNCTION fixed_words(text) RETURNS tsvector LANGUAGE sql IMMUTABLE RETURN to_tsvector($1);
 SELECT words(body) FROM doc;
