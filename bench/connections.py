@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from callgrind import closed, events_of, instructions, under_callgrind
 from measure import Cost, Goal, Part, Samples, machine, markdown, pinned
-from overhead import PROCESSOR, SERVER_CONF, preload, sessions_seconds
+from overhead import PROCESSOR, SERVER_CONF, children_faults, preload, sessions_seconds
 from program import check_build, private, progress
 from session import Session
 from transactions import load_accounts
@@ -78,6 +78,8 @@ class Case:
     milliseconds: dict = field(default_factory=lambda: {side: Samples() for side in SIDES})
     # Of the sessions' processes alone.
     processor: dict = field(default_factory=lambda: dict.fromkeys(SIDES, 0.0))
+    # Page faults of these processes.
+    faults: dict = field(default_factory=lambda: dict.fromkeys(SIDES, 0))
     count: int = 0
 
     @property
@@ -124,13 +126,15 @@ def measure_third(sides, all_cases, connections):
         for server in sides.values():
             for _ in range(WARMING):
                 one_connection(server, case)
-        before = {side: sessions_seconds(server) for side, server in sides.items()}
+        before = {side: (sessions_seconds(server), children_faults(server.pid)) for side, server in sides.items()}
         for number in range(connections):
             turn = number % len(SIDES)
             for side in SIDES[turn:] + SIDES[:turn]:
                 case.milliseconds[side].add(one_connection(sides[side], case))
         for side, server in sides.items():
-            case.processor[side] += sessions_seconds(server) - before[side]
+            seconds, faults = before[side]
+            case.processor[side] += sessions_seconds(server) - seconds
+            case.faults[side] += children_faults(server.pid) - faults
         case.count += connections
 
 
@@ -193,14 +197,15 @@ def report(all_cases, counts):
             goals.append(Goal(f"a connection, {case.name}, {side}: instructions", f"{share:+.2%}", f"≤ {most:+.0%}", share <= most))
         processor = {side: case.processor[side] / case.count * 1000 for side in SIDES}
         times.append([case.name, *(f"{case.milliseconds[side].median:.2f}" for side in SIDES), *(str(case.cost(side)) for side in MOST),
-                      *(f"{processor[side]:.2f}" for side in SIDES)])
+                      *(f"{processor[side]:.2f}" for side in SIDES), *(f"{case.faults[side] / case.count:.0f}" for side in SIDES)])
         instruction_rows.append([case.name, *(f"{counts[side][case.name] / 1e6:.3f}" for side in SIDES),
                                  *(f"{counts[side][case.name] / counts[WITHOUT][case.name] - 1:+.2%}" for side in MOST)])
     return Part(goals, [
         markdown("New connections", f"Connect, six small SELECTs, disconnect, on processor {PROCESSOR}: milliseconds, medians of {all_cases[0].count} by turns; "
-                 "by how much one took longer than its neighbour without the library; and milliseconds of processor time of the session's process. "
+                 "by how much one took longer than its neighbour without the library; milliseconds of processor time of the session's process, and its "
+                 "page faults. "
                  "*Off* is with `enabled = off`; *prepared* is Parse, Bind, Execute without values.",
-                 ["case", *SIDES, *MOST, *(f"{side}, processor" for side in SIDES)], times),
+                 ["case", *SIDES, *MOST, *(f"{side}, processor" for side in SIDES), *(f"{side}, faults" for side in SIDES)], times),
         markdown("Instructions of new connections", "Millions of instructions of the session's process outside the kernel, from its first to its last, counted "
                  f"by callgrind after {WARMING} connections.", ["case", *SIDES, *MOST], instruction_rows)])
 

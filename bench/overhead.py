@@ -60,6 +60,11 @@ def children_seconds(pid):
     return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
 
 
+def children_faults(pid):
+    """Page faults of these children."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[8])
+
+
 def sessions_reaped(pid):
     """Whether the postmaster has no child left that serves or served a client: one that has ended has no title."""
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():

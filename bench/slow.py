@@ -106,6 +106,7 @@ CASES = (
     Case("the same, one value", ("EXECUTE q({k})",), (prepared("SELECT count(*), sum(amount) FROM accounts WHERE kind <> $1"),), repeated=True),
     Case("window over 250 partitions, one value", ("EXECUTE q(3)",), (WINDOW,), repeated=True),
     Case("window over 250 partitions, other values", ("EXECUTE q({k})",), (WINDOW,)),
+    Case("EXPLAIN of a window over 250 partitions, other values", ("EXPLAIN EXECUTE q({k})",), (WINDOW,)),
     Case("clock in the columns, 250 partitions, one value", ("EXECUTE q(77)",), (SHOWN,), repeated=True),
     Case("clock in the columns, 250 partitions, other values", ("EXECUTE q({n})",), (SHOWN,)),
     Case(f"an aggregate over {LEAVES} partitions, prepared, other values", ("EXECUTE q({n})",), (prepared("SELECT count(*), sum(k) FROM leaves WHERE n <> $1"),), few=True),

@@ -79,5 +79,6 @@ fn start() {
     pg::allocator::prepare();
     settings::define(Some(query::trust_advice::check_list));
     pg::client::remember();
+    pg::server_settings::find_places();
     hooks::install();
 }

@@ -37,11 +37,45 @@ pub enum Lateness {
     Accepted(Option<i64>),
 }
 
+/// What is stored for a question.
+enum Search<'q> {
+    /// An answer, and whether it is to be compared.
+    Hit(Hit, Option<verify::Conditions>),
+    /// None that may be given.
+    Nothing {
+        statement: Statement<'q>,
+        /// There is an outdated one.
+        stale: bool,
+        /// How old an outdated answer the statement accepts.
+        stale_bound: Option<i64>,
+    },
+}
+
 /// Looks a question up.
 ///
 /// # Errors
 /// The reason to bypass.
 pub fn find(store: &SharedStore, question: &Question<'_>, lateness: Lateness) -> Result<Found, Reason> {
+    match search(store, question, lateness)? {
+        Search::Hit(hit, verify) => Ok(Found::Hit(hit, verify)),
+        Search::Nothing { statement, stale, stale_bound } => miss(store, question, statement, stale, stale_bound),
+    }
+}
+
+/// The stored answer to a question. Without one, nobody asks what storing one takes.
+pub fn find_hit(store: &SharedStore, question: &Question<'_>, lateness: Lateness) -> Option<Hit> {
+    match search(store, question, lateness) {
+        Ok(Search::Hit(hit, _)) => Some(hit),
+        _ => None,
+    }
+}
+
+/// Searches the store for an answer to a question.
+///
+/// # Errors
+/// The reason to bypass.
+#[inline(always)]
+fn search<'q>(store: &SharedStore, question: &Question<'q>, lateness: Lateness) -> Result<Search<'q>, Reason> {
     if allocator::is_short() {
         return Err(Reason::OutOfMemory);
     }
@@ -58,20 +92,20 @@ pub fn find(store: &SharedStore, question: &Question<'_>, lateness: Lateness) ->
         Stored::Outdated(pin) => Some(pin),
         Stored::Nothing => None,
     };
-    let (bound, end) = match lateness {
+    let (stale_bound, end) = match lateness {
         Lateness::Refused => (None, None),
         Lateness::Accepted(end) => (staleness::bound_of(store, question, &statement), end),
     };
     let stale = pin.is_some();
     if let Some(pin) = pin {
         let end = || end.unwrap_or_else(backend::now);
-        let age = bound.and_then(|bound| staleness::servable_age(store, &pin, &statement, bound, end()));
+        let age = stale_bound.and_then(|bound| staleness::servable_age(store, &pin, &statement, bound, end()));
         if age.is_some() {
             return hit(store, question, statement, pin, age);
         }
         store.unpin(pin);
     }
-    miss(store, question, statement, stale, bound)
+    Ok(Search::Nothing { statement, stale, stale_bound })
 }
 
 /// Returns true if the plan of a hit reads foreign tables: when the first row is asked for, not under a snapshot of the
@@ -95,13 +129,13 @@ fn reads_foreign(store: &SharedStore, question: &Question<'_>, reads_session: bo
 /// # Errors
 /// The reason to bypass; the entry is let go.
 #[inline]
-fn hit(
+fn hit<'q>(
     store: &SharedStore,
-    question: &Question<'_>,
-    statement: Statement<'_>,
+    question: &Question<'q>,
+    statement: Statement<'q>,
     pin: Pin,
     stale: Option<i64>,
-) -> Result<Found, Reason> {
+) -> Result<Search<'q>, Reason> {
     let Statement { cacheable, current, relations, started, columns, fingerprint, .. } = statement;
     let Cacheable { traits, form, .. } = cacheable;
     let checked = reads_foreign(store, question, traits.reads_session)
@@ -122,7 +156,7 @@ fn hit(
         let foreign = if reads_foreign { relations } else { Vec::new() };
         Box::new(Guard { started, plan: question.plan.as_ptr(), foreign })
     });
-    Ok(Found::Hit(Hit { pin, stale, columns, guard, open }, verify))
+    Ok(Search::Hit(Hit { pin, stale, columns, guard, open }, verify))
 }
 
 /// The tables and indexes that are held open until a hit has been read: those that its plan would hold open, if other

@@ -15,8 +15,8 @@ use crate::query::environment;
 use crate::shmem::{self, SharedStore};
 use crate::{session, settings};
 
-/// Fingerprints remembered: each takes the place of another with the same remainder.
-const PLACES: usize = 256;
+/// Fingerprints remembered: each takes the place of another with the same remainder. A number of a place is a byte.
+const PLACES: usize = 255;
 /// Executions in a row that were too quick to be stored, after which the next ones are not looked up.
 const QUICK_RUNS: u8 = 16;
 /// This skipped execution is looked up anyway, since another session may have stored an answer.
@@ -84,12 +84,31 @@ impl Payoff {
     }
 }
 
-/// What is known, by fingerprint.
-static PAYOFFS: Local<RefCell<[Payoff; PLACES]>> = Local::new(RefCell::new([UNKNOWN; PLACES]));
+/// What is known, by fingerprint. It lies in the order in which it was learned: a session with few statements writes to
+/// one page of memory, and not to all of them, each of which it would have to copy from the postmaster.
+#[repr(C)]
+struct Payoffs {
+    /// By the remainder of the fingerprint, the number of its payoff; 0 if it has none.
+    numbers: [u8; PLACES],
+    /// How many have a number.
+    used: u8,
+    payoffs: [Payoff; PLACES],
+}
 
-/// The place of a fingerprint.
-fn place(payoffs: &mut [Payoff; PLACES], fingerprint: Fingerprint) -> &mut Payoff {
-    &mut payoffs[fingerprint.0 as usize % PLACES]
+static PAYOFFS: Local<RefCell<Payoffs>> =
+    Local::new(RefCell::new(Payoffs { numbers: [0; PLACES], used: 0, payoffs: [UNKNOWN; PLACES] }));
+
+impl Payoffs {
+    /// The payoff in the place of a fingerprint.
+    #[inline]
+    fn of(&mut self, fingerprint: Fingerprint) -> &mut Payoff {
+        let number = &mut self.numbers[(fingerprint.0 % PLACES as u64) as usize];
+        if *number == 0 {
+            self.used += 1;
+            *number = self.used;
+        }
+        &mut self.payoffs[usize::from(*number - 1)]
+    }
 }
 
 /// The setting that executions are compared with, as bits.
@@ -113,7 +132,7 @@ pub fn skips_lookup(fingerprint: Fingerprint) -> bool {
 /// Counts a lookup; says whether it is measured.
 fn is_measured(fingerprint: Fingerprint) -> bool {
     PAYOFFS.with_borrow_mut(|payoffs| {
-        let payoff = place(payoffs, fingerprint);
+        let payoff = payoffs.of(fingerprint);
         let is_due = payoff.lookups == 0 || payoff.fingerprint != fingerprint;
         payoff.lookups = (payoff.lookups + 1) % MEASURED_EVERY;
         is_due
@@ -123,7 +142,7 @@ fn is_measured(fingerprint: Fingerprint) -> bool {
 /// Does what `skips_lookup` promises, for executions that may be skipped.
 fn decide(fingerprint: Fingerprint) -> bool {
     PAYOFFS.with_borrow_mut(|payoffs| {
-        let payoff = place(payoffs, fingerprint);
+        let payoff = payoffs.of(fingerprint);
         learn(payoff, fingerprint);
         if !is_quick(payoff, fingerprint) {
             return false;
@@ -185,7 +204,7 @@ fn is_quick(payoff: &Payoff, fingerprint: Fingerprint) -> bool {
 pub fn will_skip_lookup(fingerprint: Fingerprint) -> bool {
     settings::min_execution_time_ms() != 0.0
         && PAYOFFS.with_borrow_mut(|payoffs| {
-            let payoff = place(payoffs, fingerprint);
+            let payoff = payoffs.of(fingerprint);
             learn(payoff, fingerprint);
             is_quick(payoff, fingerprint) && payoff.skipped + 1 < payoff.look_up_at
         })
@@ -194,7 +213,7 @@ pub fn will_skip_lookup(fingerprint: Fingerprint) -> bool {
 /// Counts an execution that is skipped because of `will_skip_lookup`.
 #[inline]
 pub fn count_skipped(fingerprint: Fingerprint) {
-    PAYOFFS.with_borrow_mut(|payoffs| place(payoffs, fingerprint).skipped += 1);
+    PAYOFFS.with_borrow_mut(|payoffs| payoffs.of(fingerprint).skipped += 1);
 }
 
 /// Notes how long an execution of a statement with this fingerprint has taken, and whether that was too quick to be
@@ -251,7 +270,7 @@ pub fn note_looked_up() {
 fn note(fingerprint: Fingerprint, change: impl FnOnce(&mut Payoff)) {
     let threshold = threshold();
     PAYOFFS.with_borrow_mut(|payoffs| {
-        let payoff = place(payoffs, fingerprint);
+        let payoff = payoffs.of(fingerprint);
         if !payoff.is_of(fingerprint, threshold) {
             *payoff = Payoff { fingerprint, threshold, ..UNKNOWN };
         }

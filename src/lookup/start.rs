@@ -4,7 +4,7 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::find::{Lateness, find};
+use super::find::{Lateness, find, find_hit};
 use super::fingerprint::Fingerprint;
 use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
 use super::question::Question;
@@ -290,7 +290,7 @@ fn show_in_explain(store: &SharedStore, desc: QueryDesc<'_>) {
     let asked = part.unwrap_or(desc);
     let lateness = if part.is_none() { Lateness::Accepted(None) } else { Lateness::Refused };
     if check_updatable(asked.plan()).is_ok()
-        && let Ok(Found::Hit(hit, _)) = find(store, &Question::of(asked), lateness)
+        && let Some(hit) = find_hit(store, &Question::of(asked), lateness)
         && serve::swap_plan(asked, hit).is_some()
         && let Some(part) = part
     {

@@ -14,17 +14,64 @@ pub fn timezone_name() -> *const c_char {
     unsafe { server::pg_get_timezone_name(pg_sys::session_timezone) }
 }
 
+/// Where the values of settings lie whose variables the server does not export; 0 for one that it does not know.
+struct Places {
+    timezone_abbreviations: usize,
+    forbidden_relations: usize,
+    changed_row_types: usize,
+}
+
+static PLACES: OnceLock<Places> = OnceLock::new();
+
+/// Finds these places in the server's table of settings. The postmaster does so, and its children inherit them: each
+/// would search the whole table for its first statement.
+pub fn find_places() {
+    places();
+}
+
+#[inline]
+fn places() -> &'static Places {
+    PLACES.get_or_init(|| Places {
+        timezone_abbreviations: place_of_text(c"timezone_abbreviations"),
+        forbidden_relations: place_of_text(c"restrict_nonsystem_relation_kind"),
+        changed_row_types: place_of_word(c"composite_type_mismatch"),
+    })
+}
+
+fn place_of_text(name: &CStr) -> usize {
+    let setting = setting_of_server(name, pg_sys::config_type::PGC_STRING);
+    // SAFETY: null, or the description of a string.
+    unsafe { setting.cast::<pg_sys::config_string>().as_ref() }.map_or(0, |setting| setting.variable as usize)
+}
+
+fn place_of_word(name: &CStr) -> usize {
+    let setting = setting_of_server(name, pg_sys::config_type::PGC_ENUM);
+    // SAFETY: null, or the description of one of several words.
+    unsafe { setting.cast::<pg_sys::config_enum>().as_ref() }.map_or(0, |setting| setting.variable as usize)
+}
+
 /// The value of the setting `timezone_abbreviations`, null before it has one.
 pub fn timezone_abbreviations() -> *const c_char {
-    static PLACE: OnceLock<usize> = OnceLock::new();
-    text_at(&PLACE, c"timezone_abbreviations")
+    text_at(places().timezone_abbreviations)
 }
 
 /// The value of the setting `restrict_nonsystem_relation_kind`: which kinds of relations the session has forbidden
 /// itself to read. Null in a minor version that has no such setting.
 pub fn forbidden_relations() -> *const c_char {
-    static PLACE: OnceLock<usize> = OnceLock::new();
-    text_at(&PLACE, c"restrict_nonsystem_relation_kind")
+    text_at(places().forbidden_relations)
+}
+
+/// The value of the setting `composite_type_mismatch`: what the server does with rows whose type has changed. 0 in a
+/// minor version that has no such setting.
+pub fn changed_row_types() -> i32 {
+    // SAFETY: null, or the variable behind the setting, which lives as long as the server.
+    unsafe { (places().changed_row_types as *const i32).as_ref() }.map_or(0, |value| *value)
+}
+
+/// The text whose pointer lies in a place, null if there is no place.
+fn text_at(place: usize) -> *const c_char {
+    // SAFETY: null, or the variable behind a setting, which lives as long as the server.
+    unsafe { (place as *const *const c_char).as_ref() }.map_or(std::ptr::null(), |text| *text)
 }
 
 /// Returns true if the session has forbidden itself to read relations of some kind.
@@ -32,34 +79,6 @@ pub fn forbids_relations() -> bool {
     let forbidden = forbidden_relations();
     // SAFETY: null, or a text that ends in NUL.
     unsafe { !forbidden.is_null() && *forbidden != 0 }
-}
-
-/// The value of the setting `composite_type_mismatch`: what the server does with rows whose type has changed. 0 in a
-/// minor version that has no such setting.
-pub fn changed_row_types() -> i32 {
-    static PLACE: OnceLock<usize> = OnceLock::new();
-    let place = *PLACE.get_or_init(|| {
-        let setting = setting_of_server(c"composite_type_mismatch", pg_sys::config_type::PGC_ENUM);
-        // SAFETY: null, or the description of one of several words.
-        unsafe { setting.cast::<pg_sys::config_enum>().as_ref() }.map_or(0, |setting| setting.variable as usize)
-    });
-    // SAFETY: null, or the variable behind the setting, which lives as long as the server.
-    unsafe { (place as *const i32).as_ref() }.map_or(0, |value| *value)
-}
-
-/// The value of a setting that is a text, null if it has none or the server does not know it. Its place is found by its
-/// name once: the table of settings tells where the value is.
-fn text_at(place: &OnceLock<usize>, name: &CStr) -> *const c_char {
-    let place = *place.get_or_init(|| {
-        let setting = setting_of_server(name, pg_sys::config_type::PGC_STRING);
-        // SAFETY: null, or the description of a string.
-        unsafe { setting.cast::<pg_sys::config_string>().as_ref() }.map_or(0, |setting| setting.variable as usize)
-    });
-    if place == 0 {
-        return std::ptr::null();
-    }
-    // SAFETY: the variable behind the setting, which lives as long as the server.
-    unsafe { *(place as *const *const c_char) }
 }
 
 /// Where the server keeps the function that it calls with each new value of `track_counts`, before the setting has that

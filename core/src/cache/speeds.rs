@@ -24,22 +24,21 @@ pub struct Speed {
 impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Notes that what has this hash was executed to its end in `micros`: from fragments if `combined`.
     pub fn note_run(&self, alike: u64, micros: u64, combined: bool) {
-        let hash = if combined { !alike } else { alike };
-        self.speed_word(hash).note(hash, micros);
+        self.speed_words_of(alike)[usize::from(combined)].note(alike, micros);
     }
 
     /// What is known of what has this hash.
     #[must_use]
     pub fn speed(&self, alike: u64) -> Speed {
-        let known = |hash| self.speed_word(hash).known(hash);
-        let ((plain_runs, plain_micros), (combined_runs, combined_micros)) = (known(alike), known(!alike));
+        let [(plain_runs, plain_micros), (combined_runs, combined_micros)] =
+            self.speed_words_of(alike).each_ref().map(|word| word.known(alike));
         Speed { executions: plain_runs + combined_runs, combined_runs, plain_micros, combined_micros }
     }
 
-    /// The word of a hash, which tells hashes apart by their upper bits.
-    fn speed_word(&self, hash: u64) -> &SpeedWord {
-        let words = self.speed_words();
+    /// The words of a hash, for the two kinds of runs. They tell hashes apart by their upper bits.
+    fn speed_words_of(&self, hash: u64) -> &[SpeedWord; 2] {
+        let (pairs, _) = self.speed_words().as_chunks::<2>();
         // The number of words is a power of two.
-        &words[hash as usize & (words.len() - 1)]
+        &pairs[hash as usize & (pairs.len() - 1)]
     }
 }

@@ -81,3 +81,21 @@ def test_many_partitions_that_are_not_read(server, at):
             assert cached.rows(question) == plain.rows(question)
         assert cached.outcome() == outcome
     server.psql("DROP TABLE log")
+
+
+@pytest.mark.parametrize("logged", ["partitions"], indirect=True)
+def test_explain_locks_what_the_plan_reads(logged, at):
+    """What would be searched to store an answer is not asked before one is stored: planning that may take longer than EXPLAIN itself."""
+    scan = "-c enable_indexscan=off -c enable_indexonlyscan=off -c enable_bitmapscan=off"
+    locked = []
+    for session in sessions(at, f"-c plan_cache_mode=force_generic_plan {scan}"):
+        session.execute(f"PREPARE kept (int) AS {ONE.format('$1')}")
+        session.execute("EXPLAIN EXECUTE kept (1)")
+        session.execute("BEGIN")
+        session.execute("EXPLAIN EXECUTE kept (1)")
+        locked.append(session.rows(
+            "SELECT relation::regclass::text FROM pg_locks WHERE pid = pg_backend_pid() AND relation >= 16384 ORDER BY 1"))
+        session.execute("ROLLBACK")
+    with_cache, without = locked
+    assert ("log_1_low",) in without
+    assert with_cache == without
