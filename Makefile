@@ -23,7 +23,7 @@ help:
 	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
 	@echo 'make demo-replica    a primary without the library and two standbys with it, read through libpq while rows arrive; a minute'
 	@echo 'make test            all tests; the last line reads "N passed, N failed"'
-	@echo 'make test-long       random tests with more rounds, and the oracles for longer; some five minutes'
+	@echo 'make test-long       random tests with more rounds, and the oracles for longer'
 	@echo 'make test-SUITE      one of: $(SUITES)'
 	@echo 'make test-postgres   the test suites of PostgreSQL itself, with and without the library'
 	@echo 'make test-drivers    a dashboard with relative dates through drivers of Python, Java, Go, Node and ODBC, and PgBouncer'
