@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the library for $PG_CONFIG: target/release/libpg_arrow_cache.so, or target/quick/… with BUILD_PROFILE=quick, for which cargo
-# takes less time. It names no directory of the machine that built it: paths in messages and debug information begin with
-# `pg_arrow_cache/`, `crates/` and `rust/`.
+# Builds the library for $PG_CONFIG: target/release/libpg_arrow_cache.so, or with BUILD_PROFILE=quick, which takes less
+# time, target/quick/…. It names no directory of the machine that built it: paths in messages and debug information begin
+# with `pg_arrow_cache/`, `crates/` and `rust/`.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the extension and installs it for $PG_CONFIG, below $DESTDIR if that is set. Does nothing when what is installed is what
-# the present sources build. BUILD_PROFILE=quick is for what is tried and not kept; a release that is there does as well.
+# Builds the extension and installs it for $PG_CONFIG, below $DESTDIR if that is set. Does nothing when what is installed
+# is what the present sources build. Where BUILD_PROFILE=quick asks for a build in less time, a release does as well.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compiles the library for PostgreSQL 16 and checks it with clippy. No release of Debian has that server, so the bindings are those
-# that pgrx keeps for its documentation: `cfg(docsrs)` selects them, for the crate pgrx-pg-sys alone. All crates that know no server are
-# those that `make lint` has compiled for the other version.
+# Compiles the library for PostgreSQL 16 and checks it with clippy. No release of Debian has that server, so the bindings
+# are those that pgrx keeps for its documentation: `cfg(docsrs)` selects them, for the crate pgrx-pg-sys alone. Crates that
+# know no server are those that `make lint` has compiled for the other version.
 set -euo pipefail
 
 if [ "${1-}" = rustc ]; then   # called by cargo in the place of the compiler

@@ -171,8 +171,8 @@ rust() {
     cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 }
 
-# The environment target/venv, with what these folders' requirements.txt name. It keeps a copy of each list, and is made anew when that of
-# the demo, which is in all of them, has changed.
+# The environment target/venv, with what these folders' requirements.txt name. It keeps a copy of each list, and is made
+# anew when that of the demo has changed, which all begin with.
 python_packages() {
     local venv=$root/target/venv folder pins kept
     for folder in "$@"; do

@@ -9,7 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-# Puts the library where the real one would: in the directory that its option names, else in that of the environment, below that of the profile.
+# Puts the library where the real one would: in the directory that its option names, else in that of the environment, below
+# that of the profile.
 CARGO = """#!/bin/bash
 place=${CARGO_TARGET_DIR:-target}
 while [ $# -gt 0 ]; do
