@@ -16,14 +16,14 @@ PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 .DEFAULT_GOAL := help
 # Cargo and the tests use all cores by themselves; two set-ups at once would wait for each other's apt-get.
 .NOTPARALLEL:
-.PHONY: help setup install demo demo-replica test bench bench-quick bench-setup bench-arrow bench-dashboard bench-staleness bench-standby lint clean \
+.PHONY: help setup install demo-setup demo demo-replica test bench bench-quick bench-setup bench-arrow bench-dashboard bench-staleness bench-standby lint clean \
         test-long test-postgres test-drivers test-monitoring test-others test-matrix test-mutants test-pg-upgrade test-packages deb dist audit-functions audit-dependencies miri loom coverage valgrind soak $(SUITES:%=test-%)
 
 help:
 	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
 	@echo 'make demo-replica    a primary without the library and two standbys with it, read through libpq while rows arrive; a minute'
 	@echo 'make test            all tests; the last line reads "N passed, N failed"'
-	@echo 'make test-long       random tests with more rounds, and the oracles for longer; some five minutes'
+	@echo 'make test-long       random tests with more rounds, and the oracles for longer'
 	@echo 'make test-SUITE      one of: $(SUITES)'
 	@echo 'make test-postgres   the test suites of PostgreSQL itself, with and without the library'
 	@echo 'make test-drivers    a dashboard with relative dates through drivers of Python, Java, Go, Node and ODBC, and PgBouncer'
@@ -60,11 +60,16 @@ install:
 	@scripts/setup.sh build
 	@scripts/install.sh
 
-demo: setup install
+# What is compiled in little time does, if no release is installed.
+demo-setup:
+	@scripts/setup.sh demo
+	@BUILD_PROFILE=quick scripts/install.sh
+
+demo: demo-setup
 	@$(PYTHON) demo/run.py
 
 # Nothing else is installed: the client library in target/venv balances between servers.
-demo-replica: setup install
+demo-replica: demo-setup
 	@$(PYTHON) demo/replica.py
 
 # What is compared with: pgpool-II, Redis, valgrind, the data of TPC-H. Neither `make test` nor `make demo` needs them.

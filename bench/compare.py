@@ -86,7 +86,7 @@ def built(commit):
         shutil.copy(ROOT / BUILD, place / BUILD)
     for root in (ROOT, place):
         progress(f"compare: building {root}")
-        subprocess.run([root / BUILD], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run([root / BUILD], env={**os.environ, "BUILD_PROFILE": "release"}, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return {side: root / "target" / "release" / "libpg_arrow_cache.so" for side, root in ((HERE, ROOT), (THERE, place))}
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the library in release mode for $PG_CONFIG: target/release/libpg_arrow_cache.so. It names no directory of the machine
-# that built it: paths in messages and debug information begin with `pg_arrow_cache/`, `crates/` and `rust/`.
+# Builds the library for $PG_CONFIG: target/release/libpg_arrow_cache.so, or with BUILD_PROFILE=quick, which takes less
+# time, target/quick/…. It names no directory of the machine that built it: paths in messages and debug information begin
+# with `pg_arrow_cache/`, `crates/` and `rust/`.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -37,4 +38,4 @@ export CARGO_ENCODED_RUSTFLAGS=$flags CFLAGS CC_SHELL_ESCAPED_FLAGS=1
 # Below target, where install.sh looks for it: the environment may name another place, and a library that an earlier build has left there
 # would be installed.
 unset CARGO_BUILD_TARGET
-cargo build --target-dir target --locked --release --package pg_arrow_cache --lib --no-default-features --features "pg$major"
+cargo build --target-dir target --locked --profile "${BUILD_PROFILE:-release}" --package pg_arrow_cache --lib --no-default-features --features "pg$major"

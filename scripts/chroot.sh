@@ -106,7 +106,7 @@ inside='
         path=/rust/cargo/bin:$path
     fi
     kept=()
-    for name in $(compgen -e | grep -E "^(CARGO_PROFILE_|ORACLE_SECONDS$|https?_proxy$|no_proxy$)" || true); do kept+=("$name=${!name}"); done
+    for name in $(compgen -e | grep -E "^(BUILD_PROFILE$|ORACLE_SECONDS$|https?_proxy$|no_proxy$)" || true); do kept+=("$name=${!name}"); done
     # As PID 1 of a namespace of its own, so that nothing that the command has started outlives it.
     exec unshare --pid --fork --kill-child chroot "$place" env -i HOME=/root LANG=C.UTF-8 TERM=dumb PATH="$path" \
         PG_CONFIG="/usr/lib/postgresql/$major/bin/pg_config" PIP_CERT=/etc/ssl/certs/ca-certificates.crt "${rust[@]}" "${kept[@]}" \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the extension and installs it for $PG_CONFIG, below $DESTDIR if that is set. Does nothing when what is installed is what
-# the present sources build.
+# Builds the extension and installs it for $PG_CONFIG, below $DESTDIR if that is set. Does nothing when what is installed
+# is what the present sources build. Where BUILD_PROFILE=quick asks for a build in less time, a release does as well.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -9,7 +9,8 @@ destination=${DESTDIR-}
 
 lib_dir=$destination$("$pg_config" --pkglibdir)
 extension_dir=$destination$("$pg_config" --sharedir)/extension
-built=target/release/libpg_arrow_cache.so
+release=target/release/libpg_arrow_cache.so
+built=target/${BUILD_PROFILE:-release}/libpg_arrow_cache.so
 installed=$lib_dir/pg_arrow_cache.so
 version=$(sed -nE "s/^default_version = '(.*)'/\1/p" pg_arrow_cache.control)
 # One stamp per server: building for another one replaces $built, which the comparison below then notices.
@@ -24,7 +25,7 @@ same_scripts() {
 }
 
 up_to_date() {
-    [ -z "$destination" ] && [ -f "$stamp" ] && same_scripts && cmp -s "$built" "$installed" &&
+    [ -z "$destination" ] && [ -f "$stamp" ] && same_scripts && { cmp -s "$built" "$installed" || cmp -s "$release" "$installed"; } &&
         [ -z "$(find Cargo.toml Cargo.lock ./*.control scripts/build.sh scripts/install.sh src sql core \
             -newer "$stamp" -type f -print -quit 2>/dev/null)" ]
 }

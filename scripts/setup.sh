@@ -5,6 +5,8 @@
 #
 #   scripts/setup.sh           everything for building and testing
 #   scripts/setup.sh build     what building and installing the extension needs, and no more
+#   scripts/setup.sh demo      what the demo needs besides
+#   scripts/setup.sh sql       what the suites regress and isolation need besides
 #   scripts/setup.sh rust      only what `cargo test -p arrow_cache_core` needs
 #   scripts/setup.sh audit     what scripts/functions/audit.py needs to compile PostgreSQL
 #   scripts/setup.sh deb       what scripts/deb.sh needs to build Debian packages
@@ -169,25 +171,23 @@ rust() {
     cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 }
 
-python_venv() {
-    local venv=$root/target/venv pins=$root/scripts/requirements.txt
-    cmp -s "$pins" "$venv/requirements.txt" && [ -x "$venv/bin/python" ] && return 0
-    say "preparing the Python environment target/venv"
-    python3 -m venv --clear "$venv"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$pins" || unavailable "pip cannot install what $pins names"
-    cp "$pins" "$venv/requirements.txt"
+# The environment target/venv, with what these folders' requirements.txt name. It keeps a copy of each list, and is made
+# anew when that of the demo has changed, which all begin with.
+python_packages() {
+    local venv=$root/target/venv folder pins kept
+    for folder in "$@"; do
+        pins=$root/$folder/requirements.txt kept=$venv/requirements-$folder.txt
+        if cmp -s "$pins" "$kept" && [ -x "$venv/bin/python" ]; then continue; fi
+        say "preparing the Python environment target/venv: $folder"
+        [ "$folder" != demo ] || python3 -m venv --clear "$venv"
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$pins" || unavailable "pip cannot install what $pins names"
+        cp "$pins" "$kept"
+    done
 }
 
-# In the same environment, which the packages of the tests have been put into before.
-bench_python() {
-    local venv=$root/target/venv pins=$root/bench/requirements.txt
-    cmp -s "$pins" "$venv/requirements-bench.txt" && return 0
-    say "adding the bench's Python packages to target/venv"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$pins"
-    cp "$pins" "$venv/requirements-bench.txt"
-}
-
-test_packages=(python3 python3-venv perl libipc-run-perl util-linux locales shellcheck libfaketime)
+demo_packages=(python3 python3-venv)
+sql_packages=(python3 util-linux locales)
+test_packages=("${demo_packages[@]}" "${sql_packages[@]}" perl libipc-run-perl shellcheck libfaketime)
 
 purpose=${1:-all}
 case $purpose in
@@ -205,6 +205,13 @@ case $purpose in
     build)
         have_cargo
         packages ;;
+    demo)
+        have_cargo
+        packages "${demo_packages[@]}" ;;
+    sql)
+        have_cargo
+        packages "${sql_packages[@]}"
+        foreign_locale ;;
     all | bench | drivers | monitoring | others)
         rust
         packages "${test_packages[@]}"
@@ -212,18 +219,20 @@ case $purpose in
     *) die "no such purpose: $purpose" ;;
 esac
 [ -x "$pg_config" ] || die "$pg_config does not exist: set PG_CONFIG to the pg_config of the server to build for"
-[ "$purpose" = build ] || python_venv
-if [ "$purpose" = bench ]; then
-    quiet_packages pgpool2 redis-server valgrind
-    bench_python
-fi
-if [ "$purpose" = monitoring ]; then
-    quiet_packages prometheus prometheus-postgres-exporter
-fi
-if [ "$purpose" = others ]; then
-    others_packages
-fi
-if [ "$purpose" = drivers ]; then
-    drivers_packages
-    "$root/tests/drivers/prepare.sh"
-fi
+case $purpose in
+    demo) python_packages demo ;;
+    bench)
+        quiet_packages pgpool2 redis-server valgrind
+        python_packages demo tests bench ;;
+    all) python_packages demo tests ;;
+    monitoring)
+        python_packages demo tests
+        quiet_packages prometheus prometheus-postgres-exporter ;;
+    others)
+        python_packages demo tests
+        others_packages ;;
+    drivers)
+        python_packages demo tests
+        drivers_packages
+        "$root/tests/drivers/prepare.sh" ;;
+esac

@@ -22,7 +22,9 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     chosen = {item: any(item.iter_markers("long")) or LONG and any(item.iter_markers("sweep")) for item in items}
     config.hook.pytest_deselected(items=[item for item in items if chosen[item] != LONG])
-    items[:] = [item for item in items if chosen[item] == LONG]
+    # What takes longest first, so that nobody has it when the others are done. Files stay together.
+    swept = {item.path for item in items if any(item.iter_markers("sweep"))}
+    items[:] = sorted((item for item in items if chosen[item] == LONG), key=lambda item: item.path not in swept)
 
 
 def pytest_collection_finish():

@@ -1,10 +1,8 @@
 """Finished messages that are kept beside an answer: they have the bytes that execution gives, for each type, under each setting, and for each
 way to read; they serve whole reads only, and go before answers do when memory is needed."""
 
-import time
-
 import pytest
-from support.asking import until_client_is_slow
+from support.asking import count_uses, until_client_is_slow
 from support.fidelity import BINARY, FORMATS, TEXT, answer, check_same, executed, outcome
 from support.samples import VALUES, fill
 from support.told_rows import told_rows
@@ -55,9 +53,8 @@ def test_types(session, sql_type):
         if outcome(session)[0] != "HIT":
             pytest.skip("not cached")
         if session.execute("SELECT max(bytes) FROM arrow_cache.entries").fetchone()[0] > LARGE:
-            # Uses are added to an entry now and then, so it takes some time until they are two.
             for _ in range(2):
-                time.sleep(0.15)
+                count_uses(session)
                 answer(session, query, result_format)
         counts = sent_as_they_lay(session)
         check_same(expected, answer(session, query, result_format))
@@ -222,7 +219,7 @@ def test_large_results_from_the_second_hit_on(session):
     assert rendition_bytes(session) == 0
     for _ in range(6):
         check_same(expected, answer(session, QUERY))
-        time.sleep(0.15)
+        count_uses(session)
     assert counts and set(counts) == {5000}
     assert rendition_bytes(session) > 5000 * 320
 
@@ -241,7 +238,7 @@ def test_a_client_that_does_not_read_can_be_ended(session, wire):
     used = session.execute("SELECT bytes_used FROM arrow_cache.stats").fetchone()[0]
     for way in ("terminate", "cancel", "terminate", "cancel"):
         answer(session, QUERY)
-        time.sleep(0.15)
+        count_uses(session)
         client = wire()
         pid = int(client.value("SELECT pg_backend_pid()"))
         client.add(b"Q", QUERY.encode() + b"\0").send()

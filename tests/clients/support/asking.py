@@ -33,6 +33,11 @@ def pid(session):
     return session.info.backend_pid
 
 
+def count_uses(owner):
+    """Sessions add uses to an entry some time later, but at once for who looks at the entries."""
+    owner.execute("SELECT count(*) FROM arrow_cache.entries")
+
+
 def wait_until(what, happens):
     """Looks again and again until it gives something, and returns that."""
     deadline = time.monotonic() + PATIENCE_S

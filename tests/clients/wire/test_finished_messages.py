@@ -4,7 +4,7 @@ import threading
 import time
 
 import pytest
-from support.asking import until_gone
+from support.asking import count_uses, until_gone
 from support.wire import data_rows, error_fields, tags, types
 
 TABLE = """
@@ -188,8 +188,7 @@ def test_cancelled_and_killed_while_sending(session, wire):
         client = wire()
         for _ in range(3):
             client.query(ALL)
-            # A use may be added to the entry some time later.
-            time.sleep(0.12)
+            count_uses(session)
         used.append(session.rows("SELECT bytes_used FROM arrow_cache.stats")[0][0])
         client.add(b"Q", ALL.encode() + b"\0").send()
         received = [client.read() for _ in range(50)]

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """scripts/install.sh, with a cargo and a server that are not real: what is installed is what was built, and what the sources have now."""
 
 import os
@@ -10,13 +9,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-# Puts the library where the real one would: in the directory that its option names, else in that of the environment.
+# Puts the library where the real one would: in the directory that its option names, else in that of the environment, below
+# that of the profile.
 CARGO = """#!/bin/bash
 place=${CARGO_TARGET_DIR:-target}
-while [ $# -gt 0 ]; do [ "$1" != --target-dir ] || place=$2; shift; done
+while [ $# -gt 0 ]; do
+    case $1 in --target-dir) place=$2 ;; --profile) profile=$2 ;; esac
+    shift
+done
 [ -z "${CARGO_BUILD_TARGET-}" ] || place=$place/$CARGO_BUILD_TARGET
-mkdir -p "$place/release"
-cp contents "$place/release/libpg_arrow_cache.so"
+mkdir -p "$place/$profile"
+cp contents "$place/$profile/libpg_arrow_cache.so"
 """
 RUSTC = "#!/bin/bash\necho /nowhere\n"
 PG_CONFIG = """#!/bin/bash
@@ -37,9 +40,12 @@ class Install(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.work)
         self.sources, self.server = self.work / "sources", self.work / "server"
         self.sources.mkdir()
-        for name in ("scripts", "sql", "src", "core/src"):
+        for name in ("scripts", "sql"):
             shutil.copytree(ROOT / name, self.sources / name)
-        for name in ("Cargo.toml", "Cargo.lock", "build.rs", "pg_arrow_cache.control"):
+        for name in ("src", "core"):
+            (self.sources / name).mkdir()
+            (self.sources / name / "lib.rs").touch()
+        for name in ("Cargo.toml", "Cargo.lock", "pg_arrow_cache.control"):
             shutil.copy(ROOT / name, self.sources)
         program(self.work / "bin" / "cargo", CARGO)
         program(self.work / "bin" / "rustc", RUSTC)
@@ -52,7 +58,7 @@ class Install(unittest.TestCase):
     def install(self, contents, **environment):
         """Installs a library with these contents. Returns what was said."""
         (self.sources / "contents").write_text(contents)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("CARGO", "RUST", "DESTDIR"))}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("CARGO", "RUST", "DESTDIR", "BUILD_PROFILE"))}
         done = subprocess.run([self.sources / "scripts" / "install.sh"], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               env={**kept, "PATH": f"{self.work}/bin:{os.environ['PATH']}", "CARGO_HOME": f"{self.work}/cargo",
                                    "PG_CONFIG": str(self.server / "bin" / "pg_config"), **environment})
@@ -79,9 +85,21 @@ class Install(unittest.TestCase):
                 self.install(f"built elsewhere {number}", **variables)
                 self.assertEqual(self.library.read_text(), f"built elsewhere {number}")
 
+    def test_a_release_does_for_what_asks_for_a_quick_build(self):
+        self.install("quick", BUILD_PROFILE="quick")
+        self.assertEqual(self.library.read_text(), "first")
+
+    def test_a_quick_build_does_not_for_what_asks_for_a_release(self):
+        (self.sources / "src" / "lib.rs").touch()
+        self.install("quick", BUILD_PROFILE="quick")
+        self.assertEqual(self.library.read_text(), "quick")
+        self.assertIn("is up to date", self.install("not built", BUILD_PROFILE="quick"))
+        self.install("second")
+        self.assertEqual(self.library.read_text(), "second")
+
     def test_scripts_are_not_those_of_the_sources(self):
         names = ["pg_arrow_cache.control", *(path.name for path in self.extensions.glob("*.sql"))]
-        self.assertEqual(len(names), 2 + len(list((ROOT / "sql" / "versions").glob("*.sql"))))
+        self.assertEqual(len(names), 2)
         for name in names:
             for change in (Path.unlink, lambda path: path.write_text("another one's")):
                 file = self.extensions / name
