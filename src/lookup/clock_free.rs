@@ -10,6 +10,7 @@ use crate::pg::tree::{Tree, child};
 use crate::query::clock::{self, Clock};
 use crate::query::identity::{self, Identity};
 use crate::query::plan_marker;
+use crate::query::settling::settles;
 use crate::query::shown_clock::named_parameters;
 use crate::serve::tap;
 
@@ -18,7 +19,7 @@ use crate::serve::tap;
 pub fn moves(query: Tree<'_, pg_sys::Query>, params: Option<Tree<'_, pg_sys::ParamListInfoData>>, seed: u64) -> bool {
     let identified = identity::of(query.as_node(), seed).and_then(Identity::into_identified);
     identified.is_ok_and(|identified| {
-        let clock = Clock { trees: identified.clock, params, one_message: true };
+        let clock = Clock { trees: identified.clock, params, one_message: true, settles };
         clock::times(&clock, &mut HashBuffer::new()).map_or(true, |cuts| !cuts.is_none())
     })
 }

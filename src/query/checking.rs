@@ -5,14 +5,12 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::eligibility::{Checked, Offender, check_query};
+use super::function_table::has;
+use super::function_table::properties::ASKING;
 use super::repeatability;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::tree::Tree;
 use crate::pg::tree_search::search;
-
-/// Functions that ask for the time, the user or a setting: timeofday, getpgusername, current_user, session_user, now,
-/// current_setting (two of them), transaction_timestamp, statement_timestamp, clock_timestamp.
-const ASK_THE_SESSION: [u32; 10] = [274, 710, 745, 746, 1299, 2077, 3294, 2647, 2648, 2649];
 
 /// Checks a rewritten query before the planner takes it apart.
 pub fn check(query: Tree<'_, pg_sys::Query>) -> Checked {
@@ -24,7 +22,7 @@ pub fn check(query: Tree<'_, pg_sys::Query>) -> Checked {
         Err(reason) => {
             if let Some(Offender::Function(blamed)) = checked.offender
                 && matches!(reason, Reason::StableFunction | Reason::VolatileFunction)
-                && ASK_THE_SESSION.contains(&blamed.function.to_u32())
+                && has(blamed.function, ASKING)
             {
                 *reason = Reason::SessionFunction;
             }

@@ -179,7 +179,7 @@ const TEXTCAT: u32 = 1258;
 ///
 /// # Safety
 /// Null, or a part of a valid tree.
-pub(super) unsafe fn executable(node: *mut pg_sys::Node) -> *mut pg_sys::Node {
+pub unsafe fn executable(node: *mut pg_sys::Node) -> *mut pg_sys::Node {
     // SAFETY: the caller's promise; a copy that nobody else knows.
     unsafe {
         let expression = Tree::enter(node).map_or(node, as_executed);

@@ -2,13 +2,14 @@
 //! side stands the column itself, or an interval beside it: `now() - at > interval '1 day'`, `at + interval '1 hour' <
 //! now()`. That splits the column at a time that is the interval away from the clock's. Reads trees; keeps nothing.
 
-use pgrx::pg_sys::{self, Datum, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
+use pgrx::pg_sys::{self, Datum, INTERVALOID, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
 
-use super::comparisons::{self, DAY, Operator, has_limits_of, last_up_to, steady_offset};
+use super::comparisons::{self, DAY, has_limits_of, last_up_to, steady_offset};
 use super::expression::closed;
 use super::origin::{Origin, column_with_values, origin};
 use crate::pg::compat;
 use crate::pg::tree::{Tree, child};
+use crate::query::enclosing::Enclosing;
 
 /// What a comparison splits: the values of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,16 +43,16 @@ pub struct Comparison<'t> {
 }
 
 impl<'t> Comparison<'t> {
-    /// The comparison that an operator makes of a plain column of a relation and what `is_clock`. `query` tells the
-    /// query as many levels up.
+    /// The comparison that an operator makes of a plain column of a relation and what `is_clock`. `queries` are those
+    /// around the call.
     pub fn of(
         call: Tree<'t, pg_sys::OpExpr>,
         is_clock: impl Fn(Tree<'t, pg_sys::Node>) -> bool,
-        query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
+        queries: &Enclosing<'t>,
     ) -> Option<Self> {
         let (left, right) = both(call)?;
-        Self::of_sides(call, (left, right), false, &is_clock, &query)
-            .or_else(|| Self::of_sides(call, (right, left), true, &is_clock, &query))
+        Self::of_sides(call, (left, right), false, &is_clock, queries)
+            .or_else(|| Self::of_sides(call, (right, left), true, &is_clock, queries))
     }
 
     /// As `of`, with the column in the first of both sides, which are `turned` if that is the right one.
@@ -60,19 +61,17 @@ impl<'t> Comparison<'t> {
         (one, other): (Tree<'t, pg_sys::Node>, Tree<'t, pg_sys::Node>),
         turned: bool,
         is_clock: impl Fn(Tree<'t, pg_sys::Node>) -> bool,
-        query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
+        queries: &Enclosing<'t>,
     ) -> Option<Self> {
-        let of_intervals = OF_INTERVALS.iter().find(|(listed, ..)| *listed == call.opno.to_u32());
+        let (compares, left, right, says) = comparisons::listed(call.opno)?;
         let inner = one.as_a::<pg_sys::OpExpr>();
-        let (compares, says, type_oid, (side, with, by, shift), moves) = if let Some((_, compares, says)) = of_intervals
-        {
+        let (says, type_oid, (side, with, by, shift), moves) = if left == INTERVALOID {
             let inner = inner?;
             let (_, moves, type_oid) = *DIFFERENCES.iter().find(|(listed, ..)| *listed == inner.opno.to_u32())?;
             let (with, side) = both(inner)?;
             // The later the column, the shorter the difference.
-            (*compares, says.turned(), type_oid, (side, with, Some(other), Shift::Other), Some((inner.opno, moves)))
+            (says.turned(), type_oid, (side, with, Some(other), Shift::Other), Some((inner.opno, moves)))
         } else {
-            let (_, compares, left, right, says) = *comparisons::listed(call.opno)?;
             let (type_oid, other_type) = if turned { (right, left) } else { (left, right) };
             if !has_limits_of(type_oid, other_type) {
                 return None;
@@ -85,7 +84,7 @@ impl<'t> Comparison<'t> {
                     ((side, other, Some(by), shift), Some((inner.opno, moves)))
                 }
             };
-            (compares, says, type_oid, sides, moves)
+            (says, type_oid, sides, moves)
         };
         let is_known = |by| closed(by).is_some_and(|found| !found.asks);
         let var = column_with_values(side).filter(|var| var.vartype == type_oid && var.varattno > 0)?;
@@ -93,7 +92,7 @@ impl<'t> Comparison<'t> {
             return None;
         }
         let below = if turned { says.turned() } else { says }.splits_below();
-        let Origin { relation, column, is_extreme, is_handed_on } = origin(side, &query)?;
+        let Origin { relation, column, is_extreme, is_handed_on } = origin(side, *queries)?;
         let is_plain = !is_extreme && !is_handed_on && var.varlevelsup == 0;
         Some(Self {
             split: Split { relation, column, type_oid, below, shift },
@@ -182,15 +181,6 @@ impl Shift {
 
 /// Longest interval over which an offset is looked at, in steps of four days.
 const MOST_STEPS: i64 = 100;
-
-/// Operators that compare intervals, each with the function behind it: interval_lt, interval_le, interval_gt,
-/// interval_ge.
-const OF_INTERVALS: [(u32, u32, Operator); 4] = [
-    (1332, 1164, Operator::Less),
-    (1333, 1165, Operator::LessOrEqual),
-    (1334, 1167, Operator::Greater),
-    (1335, 1166, Operator::GreaterOrEqual),
-];
 
 /// `-` of two timestamps, with the function behind it and their type: timestamptz_mi, timestamp_mi.
 const DIFFERENCES: [(u32, u32, Oid); 2] = [(1328, 1188, TIMESTAMPTZOID), (2067, 2031, TIMESTAMPOID)];
