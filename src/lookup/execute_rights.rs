@@ -1,8 +1,8 @@
-//! Whether some role may lack the right to execute a built-in function that cacheable queries call. The server asks when
-//! it starts a plan, or computes a part of it in advance, so a role meets the error in those plans alone that have the
-//! call. No query tree names all functions of its plans: the planner adds comparisons of its own. So this is asked of
-//! all of them. The finding is kept for the version of the definitions that it was made under: state of this backend; no
-//! lock.
+//! Whether some role may lack the right to execute a built-in function that cacheable queries call. The server asks
+//! when it starts a plan, or computes a part of it in advance, so a role meets the error in those plans alone that have
+//! the call. No query tree names all functions of its plans: the planner adds comparisons of its own. So this is asked
+//! of all of them. The finding is kept for the version of the definitions that it was made under: state of this
+//! backend; no lock.
 
 use std::cell::Cell;
 

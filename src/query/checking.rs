@@ -4,7 +4,7 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::eligibility::{Checked, Offender, check_query};
+use super::eligibility::{Blamed, QueryTraits, check_query};
 use super::function_table::has;
 use super::function_table::properties::ASKING;
 use super::repeatability;
@@ -12,9 +12,27 @@ use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::tree::Tree;
 use crate::pg::tree_search::search;
 
+/// What in a query is to blame for a refusal.
+#[derive(Clone, Copy, Debug)]
+pub enum Offender {
+    /// A function that it calls.
+    Function(Blamed),
+    /// A relation that it names.
+    Relation(pg_sys::Oid),
+}
+
+/// What checking a query came to.
+pub struct Checked {
+    /// Its traits, or the first reason found not to cache the answer.
+    pub traits: Result<QueryTraits, Reason>,
+    /// On a refusal, what is to blame, if it is a function or a relation.
+    pub offender: Option<Offender>,
+}
+
 /// Checks a rewritten query before the planner takes it apart.
 pub fn check(query: Tree<'_, pg_sys::Query>) -> Checked {
-    let mut checked = check_query(query);
+    let (traits, offender) = check_query(query);
+    let mut checked = Checked { traits, offender: offender.map(Offender::Function) };
     match &mut checked.traits {
         // Nobody knows whether the queries of a function that is declared pure leave something open.
         Ok(traits) => traits.repeatable = !traits.calls_declared && !repeatability::leaves_open(query),

@@ -2,10 +2,9 @@
 //! its statement has to compute: an error in that would have no cause in the statement. Everything counts as
 //! something that may fail, but for the kinds of nodes and the functions that are known never to do so.
 
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, NodeTag as Tag};
 
 use super::clock::asks_for_time;
-use super::node_table::{self, in_query};
 use crate::pg::compat;
 use crate::pg::lists::oids;
 use crate::pg::lone_expression;
@@ -72,8 +71,23 @@ fn may_fail(node: Tree<'_, pg_sys::Node>, is_in_query: bool) -> bool {
         SubLink(link) => !(is_in_query && gives_one_value(link)),
         // Parts that are arrays must fit each other.
         ArrayExpr(array) => array.multidims,
-        _ => !in_query(node.tag()).has(node_table::NEVER_FAILS),
+        _ => !computes_safely(node.tag()),
     }
+}
+
+/// Returns true for a kind of nodes that computes nothing, or nothing that may raise an error, but for what is below
+/// it.
+#[rustfmt::skip]
+fn computes_safely(tag: Tag) -> bool {
+    matches!(
+        tag,
+        Tag::T_List | Tag::T_TargetEntry | Tag::T_FromExpr | Tag::T_JoinExpr | Tag::T_RangeTblRef
+            | Tag::T_RangeTblFunction | Tag::T_CommonTableExpr | Tag::T_CTESearchClause | Tag::T_CTECycleClause
+            | Tag::T_NamedArgExpr | Tag::T_SQLValueFunction | Tag::T_RowExpr | Tag::T_Var | Tag::T_Const | Tag::T_Param
+            | Tag::T_GroupingFunc | Tag::T_CaseExpr | Tag::T_FieldSelect | Tag::T_BoolExpr | Tag::T_NullTest
+            | Tag::T_BooleanTest | Tag::T_CoalesceExpr | Tag::T_ArrayCoerceExpr | Tag::T_ConvertRowtypeExpr
+            | Tag::T_CaseTestExpr | Tag::T_RelabelType | Tag::T_CollateExpr
+    )
 }
 
 /// Returns true if a sub-query has one value or none, whatever it reads. One that stands for a value must not give two

@@ -1,6 +1,6 @@
 //! Whether the value of a clock expression settles: it has the same value at the far end of the present minute. That
-//! decides which values are worth being in a key, and nothing about whether an answer is right: the key has the value of
-//! the present moment, or the value is a cut. Remembers the last value that settled: state of this backend; no lock.
+//! decides which values are worth being in a key, and nothing about whether an answer is right: the key has the value
+//! of the present moment, or the value is a cut. Remembers the last value that settled: state of this backend; no lock.
 
 use std::cell::Cell;
 

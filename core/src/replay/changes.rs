@@ -178,7 +178,8 @@ impl<const N: usize, const CHAINS: usize, const PLACES: usize> ChangeTable<N, CH
         (self.free, self.untouched) = (0, 0);
     }
 
-    /// The block at a link that is not 0. The remainder changes nothing: it shows the compiler that the index is inside.
+    /// The block at a link that is not 0. The remainder changes nothing: it shows the compiler that the index is
+    /// inside.
     fn at(&self, link: Link) -> &Block<PLACES> {
         &self.blocks[usize::from(link).wrapping_sub(1) % N]
     }

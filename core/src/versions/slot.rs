@@ -296,8 +296,9 @@ mod tests {
         assert_eq!(slot.read(), SlotState { version: 5, last_change: 70, ..state([110, 105, 0]) });
         // Somebody has published since the slot was looked at.
         let slot = Slot::from(state([7, 105, 0]));
-        let sequence = slot.begin();
-        slot.replace_or_add(sequence, 110, OLDEST, 70);
-        assert_eq!(slot.read(), SlotState { version: 5, last_change: 70, ..state([7, 105, 110]) });
+        let ended = slot.find_ended(110, OLDEST, |other| other == 105);
+        slot.publish(106, OLDEST, |other| other == 105, 69);
+        slot.enter(110, &ended, 70);
+        assert_eq!(slot.read(), SlotState { version: 6, last_change: 70, ..state([106, 105, 110]) });
     }
 }

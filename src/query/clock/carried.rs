@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 
-use pgrx::pg_sys::{self, ParamKind, SQLValueFunctionOp};
+use pgrx::pg_sys::{self, SQLValueFunctionOp};
 
 use super::conditions;
 use super::cuts::MOST;
@@ -152,23 +152,6 @@ impl ClockTrees {
     /// How many expressions there are.
     pub fn count(self) -> usize {
         self.count
-    }
-
-    /// The same with NULL in the place of all parameters, in the current memory context.
-    ///
-    /// # Safety
-    /// As `entries`.
-    pub(super) unsafe fn without_params(self) -> Self {
-        let nulls = |node: Tree<'_, pg_sys::Node>, _depth: u32| {
-            let param = node.as_a::<pg_sys::Param>().filter(|param| param.paramkind == ParamKind::PARAM_EXTERN)?;
-            // SAFETY: a node of the type of the parameter.
-            Some(unsafe { kept!(pg_sys::makeNullConst(param.paramtype, param.paramtypmod, param.paramcollid)).cast() })
-        };
-        // SAFETY: the caller's promise.
-        unsafe {
-            let one = |entry: &Carried| entry.with(|node| replaced(node, &mut { nulls }));
-            Self::made_of(self.entries().iter().map(one).collect())
-        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Operators that compare intervals, dates and timestamps, also of two types, and where a value of one type cuts the values of
-//! another. Reads the session's time zone; keeps nothing.
+//! Operators that compare intervals, dates and timestamps, also of two types, and where a value of one type cuts the
+//! values of another. Reads the session's time zone; keeps nothing.
 
 use pgrx::pg_sys::{DATEOID, Datum, INTERVALOID, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
 

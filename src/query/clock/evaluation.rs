@@ -9,7 +9,7 @@
 use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum, Oid};
 
-use super::carried::{Carried, ClockTrees};
+use super::carried::ClockTrees;
 use super::cuts::Cuts;
 use super::expression::type_of;
 use super::noted::Noted;
@@ -22,8 +22,8 @@ use crate::pg::memory_context::context_below;
 use crate::pg::tree::Tree;
 use crate::query::parameters;
 
-/// Tells whether an expression that has this value, with these parameters, will have it for a while. The expression must
-/// be in memory, and the value one of it.
+/// Tells whether an expression that has this value, with these parameters, will have it for a while. The expression
+/// must be in memory, and the value one of it.
 pub type Settles = unsafe fn(Tree<'_, pg_sys::Node>, &Value, Option<Tree<'_, pg_sys::ParamListInfoData>>) -> bool;
 
 /// What the clock expressions of a statement are computed with.
@@ -31,13 +31,12 @@ pub type Settles = unsafe fn(Tree<'_, pg_sys::Node>, &Value, Option<Tree<'_, pg_
 pub struct Clock<'q> {
     /// The expressions.
     pub trees: ClockTrees,
-    /// The values of the statement's parameters. Without any, a parameter counts as NULL: such a statement is only
-    /// asked about.
+    /// The values of the statement's parameters.
     pub params: Option<Tree<'q, pg_sys::ParamListInfoData>>,
     /// The statement is started, and all its rows are read, within one message of the client.
     pub one_message: bool,
-    /// Tells whether a value will stay the same for long enough to be of use in a key (`settling`). Neither answer makes
-    /// a wrong key.
+    /// Tells whether a value will stay the same for long enough to be of use in a key (`settling`). Neither answer
+    /// makes a wrong key.
     pub settles: Settles,
 }
 
@@ -131,21 +130,17 @@ pub(super) fn in_own_memory<R>(act: impl FnOnce() -> R) -> R {
     }
 }
 
-/// The expressions for which there are values of all parameters; those of a statement without any count as NULL, in
-/// the current memory context. `None` if the parameters are still to be fetched.
+/// Returns true if the values of all parameters that the expressions name are there, and need not be fetched.
 ///
 /// # Safety
 /// The expressions must be in memory.
-pub(super) unsafe fn with_params(clock: &Clock<'_>) -> Option<ClockTrees> {
+pub(super) unsafe fn are_given(clock: &Clock<'_>) -> bool {
     // SAFETY: the caller's promise.
-    unsafe {
-        let may_have_params = |one: &Carried| one.noted.found.has_params || !one.conditions.is_null();
-        let has_params = clock.trees.entries().iter().any(may_have_params);
-        match clock.params {
-            None if has_params => Some(clock.trees.without_params()),
-            Some(params) if has_params && params.paramFetch.is_some() => None,
-            _ => Some(clock.trees),
-        }
+    let mut entries = unsafe { clock.trees.entries() }.iter();
+    match clock.params {
+        None => !entries.any(|one| one.noted.found.has_params),
+        Some(params) if params.paramFetch.is_none() => true,
+        Some(_) => !entries.any(|one| one.noted.found.has_params || !one.conditions.is_null()),
     }
 }
 
@@ -157,12 +152,13 @@ pub(super) unsafe fn with_params(clock: &Clock<'_>) -> Option<ClockTrees> {
 unsafe fn computed<'r>(clock: &Clock<'_>) -> Option<&'r [Computed]> {
     // SAFETY: the caller's promise; room for as many results as are written.
     unsafe {
-        let trees = with_params(clock)?;
-        let clock = Clock { trees, ..*clock };
+        if !are_given(clock) {
+            return None;
+        }
         let _unshown = Unshown::new();
-        let entries = trees.entries();
+        let entries = clock.trees.entries();
         let results: *mut Computed = kept!(pg_sys::palloc(size_of_val(entries).max(1))).cast();
-        unless(is_about_a_value, || keeping(|| run(&clock, results))).flatten()?;
+        unless(is_about_a_value, || keeping(|| run(clock, results))).flatten()?;
         let values = std::slice::from_raw_parts_mut(results, entries.len());
         for (one, entry) in values.iter_mut().zip(entries) {
             if entry.noted.found.may_settle && (clock.settles)(entry.expression()?, &one.value, clock.params) {

@@ -145,10 +145,11 @@ fn made_of(node: Tree<'_, pg_sys::Node>, depth: usize) -> Option<Closed> {
             Some(Closed { may_settle: true, ..all })
         },
         CoalesceExpr(choice) => {
-            let choices = child!(choice.args).filter(|_| types::is_known(choice.coalescetype));
+            let mut choices = child!(choice.args).filter(|_| types::is_known(choice.coalescetype))?.items();
+            let first = closed_at(choices.next()??, depth)?;
+            let all = choices.try_fold(first, |all, one| Some(all.with(closed_at(one?, depth)?)))?;
             // If the first one moves, so does its being chosen. If it does not, it may be what is chosen.
-            let first = closed_at(choices?.items().next()??, depth)?;
-            Some(Closed { may_settle: first.may_settle, ..of_all(choices, depth)? })
+            Some(Closed { may_settle: first.may_settle, ..all })
         },
         _ => None,
     }
