@@ -166,7 +166,7 @@ fn leftovers_are_dropped_by_age_across_the_wrap_of_ids() {
 }
 
 /// As large as the real table, which lies in static memory, too.
-type RealTable = ChangeTable<32_768, 1024, 14>;
+type RealTable = ChangeTable<8192, 1024, 14>;
 
 static REAL: Mutex<RealTable> = Mutex::new(RealTable::new());
 
@@ -182,7 +182,7 @@ fn many_transactions_may_fill_the_real_table() {
     }
     assert_eq!(noted(&table, 77), (0..most).collect::<Vec<_>>());
     table.forget(77);
-    let most = if cfg!(miri) { 300 } else { 32_768 };
+    let most = if cfg!(miri) { 300 } else { 8192 };
     for xid in 0..most {
         table.note(xid, Change(5)).unwrap();
     }
