@@ -10,6 +10,8 @@ Some files stand beside these in src/query, and are none of them, since no answe
 
 * checking.rs: which reason for a refusal is told. The refusal stands before.
 * repeatability.rs: which answers are compared at verify_sample_rate. A mistake there is a false alarm, or an answer that is not compared.
+* settling.rs: which values of the clock are worth being in a key. Either answer makes a right one.
+* statement_text.rs: what a hint asks. Whoever asks for outdated answers (src/lookup/staleness.rs) gets others than the kernel's.
 * trust_advice.rs: warnings and sentences about extensions. What is accepted stands in trusted_extensions.rs.
 """
 
@@ -19,16 +21,15 @@ from pathlib import Path
 # Title: beginnings of names of files. A file belongs to the first part that names it.
 KERNEL = {
     "the protocol": ["core/src/versions/"],
-    "the rules": ["src/lookup/rules.rs", "src/lookup/portal.rs", "src/serve/started_under.rs"],
+    "the rules": ["src/lookup/rules.rs", "src/lookup/portal.rs", "src/lookup/execute_rights.rs", "src/serve/started_under.rs"],
     "on a standby": ["core/src/replay/", "src/invalidation/replay/"],
     "what a transaction publishes": ["src/invalidation/", "src/pg/transaction_changes.rs"],
     "times": ["src/query/clock/"],
     "the same question": ["src/query/identity", "src/query/key.rs", "src/query/hashes.rs", "src/query/environment.rs", "src/query/present_settings.rs",
-                          "src/query/parameters.rs", "src/query/statement_text.rs", "src/query/statement_terms.rs",
-                          "src/query/extras.rs", "src/query/verdict.rs"],
+                          "src/query/parameters.rs", "src/query/statement_terms.rs", "src/query/extras.rs", "src/query/verdict.rs"],
     "may it be cached": ["src/query/" + name for name in (
         "eligibility", "function_table", "node_table", "volatility", "types", "relations", "relation_policy", "opened_relations", "planner_input",
-        "trusted_extensions", "constant_texts", "unused_columns", "handed_times", "enclosing", "name_resolution", "withdrawn_functions", "bytewise")],
+        "trusted_extensions", "constant_texts", "unused_columns", "handed_times", "enclosing", "name_resolution", "bytewise")],
 }
 BELOW = ["src/pg/", "src/error/", "src/settings.rs", "src/session/", "src/shmem.rs", "core/src/atomics.rs", "core/src/room.rs"]
 

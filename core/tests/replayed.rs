@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-fn noted<const N: usize, const LINES: usize, const PLACES: usize>(
-    table: &ChangeTable<N, LINES, PLACES>,
+fn noted<const N: usize, const CHAINS: usize, const PLACES: usize>(
+    table: &ChangeTable<N, CHAINS, PLACES>,
     xid: u32,
 ) -> Vec<u32> {
     let mut changes = Vec::new();
@@ -33,8 +33,8 @@ fn a_change_tells_what_it_was_made_of() {
 }
 
 /// How much is noted of these transactions.
-fn count<const N: usize, const LINES: usize, const PLACES: usize>(
-    table: &ChangeTable<N, LINES, PLACES>,
+fn count<const N: usize, const CHAINS: usize, const PLACES: usize>(
+    table: &ChangeTable<N, CHAINS, PLACES>,
     xids: impl IntoIterator<Item = u32>,
 ) -> usize {
     xids.into_iter().map(|xid| noted(table, xid).len()).sum()
@@ -57,27 +57,27 @@ fn changes_are_kept_apart_by_transaction_until_they_are_forgotten() {
 
 #[test]
 fn what_a_child_changed_is_passed_on_in_a_full_table() {
-    let mut table = ChangeTable::<4, 1, 1>::new();
-    for (xid, change) in [(10, 1), (11, 1), (11, 2), (11, 3), (12, 5)] {
+    let mut table = ChangeTable::<4, 1, 2>::new();
+    for (xid, change) in [(10, 1), (10, 4), (11, 1), (11, 2), (11, 3), (12, 5), (12, 6)] {
         table.note(xid, Change(change)).unwrap();
     }
     assert_eq!(table.note(12, Change(1)), Err(Full));
     table.pass_on(11, 10).unwrap();
-    assert_eq!((noted(&table, 10), noted(&table, 11)), (vec![1, 2, 3], vec![]));
+    assert_eq!((noted(&table, 10), noted(&table, 11)), (vec![1, 2, 3, 4], vec![]));
     table.note(11, Change(3)).unwrap();
     table.pass_on(11, 11).unwrap();
     table.pass_on(13, 10).unwrap();
-    assert_eq!((noted(&table, 10), noted(&table, 11), noted(&table, 12)), (vec![1, 2, 3], vec![3], vec![5]));
+    assert_eq!((noted(&table, 10), noted(&table, 11), noted(&table, 12)), (vec![1, 2, 3, 4], vec![3], vec![5, 6]));
     (10..13).for_each(|xid| table.forget(xid));
     assert_eq!(count(&table, 0..20), 0);
 }
 
 /// Replay stands still meanwhile. One walk for each note of the first would take some ten thousand times as long.
 #[test]
-fn forgetting_walks_once_past_the_notes_of_others_in_a_line() {
-    let mut table = Box::new(ChangeTable::<32_768, 1, 1>::new());
+fn forgetting_walks_once_past_the_notes_of_others_in_a_chain() {
+    let mut table = Box::new(ChangeTable::<16_000, 1, 1>::new());
     for xid in [10, 11] {
-        (0..16_000).for_each(|change| table.note(xid, Change(change)).unwrap());
+        (0..8_000).for_each(|change| table.note(xid, Change(change)).unwrap());
     }
     let mut time_of = |xid| {
         let start = Instant::now();
@@ -89,16 +89,7 @@ fn forgetting_walks_once_past_the_notes_of_others_in_a_line() {
     assert!(beneath < alone * 100 + Duration::from_millis(500), "{beneath:?}, and {alone:?} without others");
 }
 
-#[test]
-fn what_has_no_place_with_the_parent_is_told() {
-    let mut table = ChangeTable::<1, 2, 1>::new();
-    for (xid, change) in [(10, 1), (11, 2), (13, 3)] {
-        table.note(xid, Change(change)).unwrap();
-    }
-    assert_eq!(table.pass_on(10, 11), Err(Full));
-}
-
-/// A line remembers whose it was.
+/// A block remembers whose it was.
 #[test]
 fn what_was_noted_last_is_noted_again_after_it_was_forgotten() {
     let forgets: [fn(&mut ChangeTable<16, 2, 1>); 3] =
@@ -120,8 +111,7 @@ fn what_was_noted_last_is_noted_again_after_it_was_forgotten() {
 
 #[test]
 fn the_table_is_bounded_and_says_when_it_is_full() {
-    // One change lies in the only line.
-    let mut table = ChangeTable::<16, 1, 1>::new();
+    let mut table = ChangeTable::<17, 1, 1>::new();
     for change in 0..17 {
         table.note(10 + change % 3, Change(change)).unwrap();
     }
@@ -176,27 +166,28 @@ fn leftovers_are_dropped_by_age_across_the_wrap_of_ids() {
 }
 
 /// As large as the real table, which lies in static memory, too.
-type RealTable = ChangeTable<32_768, 1024, 14>;
+type RealTable = ChangeTable<8192, 1024, 14>;
 
 static REAL: Mutex<RealTable> = Mutex::new(RealTable::new());
 
 #[test]
-fn a_transaction_may_fill_the_real_table_in_any_order() {
+fn many_transactions_may_fill_the_real_table() {
     let mut table = REAL.lock().unwrap_or_else(PoisonError::into_inner);
     table.clear();
-    let most = if cfg!(miri) { 300 } else { 32_768 + 14 };
-    for _round in 0..3 {
+    let most = if cfg!(miri) { 300 } else { 4096 };
+    for _round in 0..2 {
         for change in 0..most {
             table.note(77, Change(change)).unwrap();
         }
     }
-    if !cfg!(miri) {
-        assert_eq!(table.note(77, Change(most)), Err(Full));
-    }
     assert_eq!(noted(&table, 77), (0..most).collect::<Vec<_>>());
     table.forget(77);
+    let most = if cfg!(miri) { 300 } else { 8192 };
     for xid in 0..most {
         table.note(xid, Change(5)).unwrap();
+    }
+    if !cfg!(miri) {
+        assert_eq!(table.note(77 + most, Change(5)), Err(Full));
     }
     table.forget_older(most / 2 + 3);
     assert_eq!(count(&table, 0..most), (most - most / 2 - 3) as usize);
@@ -238,18 +229,18 @@ proptest! {
 
     #[test]
     fn the_table_is_a_map_of_sets(steps in steps()) {
-        const PLACES: usize = 16;
-        let mut table = ChangeTable::<PLACES, 2, 2>::new();
+        const BLOCKS: usize = 10;
+        let mut table = ChangeTable::<BLOCKS, 2, 2>::new();
         let mut model: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         for step in steps {
             match step {
                 Step::Note(xid, change) => {
-                    let count: usize = model.values().map(BTreeSet::len).sum();
+                    let count: usize = model.values().map(|changes| changes.len().div_ceil(2)).sum();
                     let is_new = !model.get(&xid).is_some_and(|changes| changes.contains(&change));
                     if table.note(xid, Change(change)).is_ok() {
                         model.entry(xid).or_default().insert(change);
                     } else {
-                        prop_assert!(is_new && count >= PLACES, "{count} are noted, and {xid} {change} has no place");
+                        prop_assert!(is_new && count >= BLOCKS, "{count} blocks are full, and {xid} {change} has no place");
                     }
                 }
                 Step::PassOn(child, parent) => {

@@ -1,5 +1,6 @@
 //! Lines in the server's log that are no errors of a user.
 
+use arrow_cache_core::ReplayFault;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
@@ -44,7 +45,7 @@ pub fn notice_unclear_hint() {
 }
 
 /// Writes a line to the server's log, with the statement that is running. Clients do not see it.
-pub fn log(line: String) {
+fn log(line: String) {
     ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, line, "pg_arrow_cache")
         .report(PgLogLevel::LOG_SERVER_ONLY);
 }
@@ -54,4 +55,14 @@ pub fn log_lost_client(error: &std::io::Error) {
     let code = PgSqlErrorCode::ERRCODE_CONNECTION_FAILURE;
     ErrorReport::new(code, format!("could not send data to client: {error}"), "pg_arrow_cache")
         .report(PgLogLevel::LOG_SERVER_ONLY);
+}
+
+/// Tells the log what of the WAL replay has not understood.
+pub fn log_replay_fault(fault: ReplayFault) {
+    let sentence = match fault {
+        ReplayFault::CustomResourceManager => "Replay has met a record of an extension's resource manager.",
+        ReplayFault::UnknownRecord => "Replay has met a record of an unknown kind.",
+        ReplayFault::Failure => "Reading a record has failed.",
+    };
+    log(format!("the cache is switched off until the server is restarted: {sentence}"));
 }

@@ -1,7 +1,7 @@
 //! The rows behind the views: counters, entries, relations, reasons. Entries are pinned while they are read; the store
 //! takes its locks itself.
 
-use arrow_cache_core::{Counter, EntryKind, EntryView, OutOfMemory, Reason, RoomyVec};
+use arrow_cache_core::{Counter, EntryKind, EntryView, OutOfMemory, Reason, ReplayFault, RoomyVec};
 use pgrx::pg_sys;
 
 use super::visible::Visible;
@@ -36,7 +36,9 @@ fn standby_state(store: &SharedStore) -> String {
     match store.replay().fault() {
         _ if !backend::is_in_recovery() => "primary".to_owned(),
         None => "replaying".to_owned(),
-        Some(fault) => format!("off: {}", fault.name()),
+        Some(ReplayFault::CustomResourceManager) => "off: custom_resource_manager".to_owned(),
+        Some(ReplayFault::UnknownRecord) => "off: unknown_record".to_owned(),
+        Some(ReplayFault::Failure) => "off: internal_failure".to_owned(),
     }
 }
 

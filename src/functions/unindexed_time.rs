@@ -2,15 +2,16 @@
 
 use pgrx::pg_sys;
 
-use crate::lookup::not_sought;
-use crate::pg::tree::{Tree, child};
+use crate::lookup::{Question, not_sought};
+use crate::pg::tree::child;
 use crate::query::clock::Clock;
+use crate::query::settling::settles;
 use crate::query::{Cacheable, Verdict, plan_marker};
 
-/// A column that is compared with a moving time, and in which the rows around that cost too much to find. Parameters
-/// count as NULL.
-pub fn compared_column(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<(pg_sys::Oid, i16)> {
+/// A column that is compared with a moving time, and in which the rows around that cost too much to find.
+pub fn compared_column(question: &Question<'_>) -> Option<(pg_sys::Oid, i16)> {
+    let plan = question.plan;
     let Verdict::Cacheable(Cacheable { clock: trees, .. }) = plan_marker::read(plan) else { return None };
-    let clock = Clock { trees, params: None, one_message: true };
+    let clock = Clock { trees, params: question.params, one_message: true, settles };
     not_sought(&clock, child!(plan.planTree)?.total_cost)
 }

@@ -22,8 +22,9 @@ use crate::pg::returned::{Set, Text};
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
 use crate::query::checking;
+use crate::query::checking::{Checked, Offender};
 use crate::query::decomposition::{Decomposition, NO_TABLE, Values, decompose};
-use crate::query::eligibility::{Checked, Offender, QueryTraits};
+use crate::query::eligibility::QueryTraits;
 use crate::query::handed_times::with_times;
 use crate::query::opened_relations::opened_by;
 use crate::query::planner_input;
@@ -133,7 +134,9 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         if !settings::enabled() {
             return Err(Reason::Disabled.into());
         }
-        let question = Question::only_asked(plan, text, kept!(pg_sys::GetActiveSnapshot()).as_ref());
+        let params = if types.is_empty() { None } else { Tree::enter(Parameters::nulls(&types).as_ptr()) };
+        let question =
+            Question { params, ..Question::only_asked(plan, text, kept!(pg_sys::GetActiveSnapshot()).as_ref()) };
         let found = lookup::find(store, &question, Lateness::Refused)
             .map_err(|reason| Refusal { reason, offender: moving(reason, &question, &traits, ddl) });
         match found? {
@@ -225,7 +228,7 @@ fn moving(reason: Reason, question: &Question<'_>, traits: &QueryTraits, ddl: u6
         return None;
     }
     let plan = question.plan;
-    let unindexed = unindexed_time::compared_column(plan).map(|(relation, column)| compares(relation, column));
+    let unindexed = unindexed_time::compared_column(question).map(|(relation, column)| compares(relation, column));
     let may_depend_on_time = || execute_rights::may_depend_on_time(plan, traits, ddl);
     unindexed.or_else(|| may_depend_on_time().then(|| ASKS_FOR_OTHER_RIGHTS.to_vec()))
 }

@@ -11,6 +11,7 @@ use crate::invalidation::targets;
 use crate::lookup::{self, Call, Pending};
 use crate::pg::compat::{self, executor_run_hook};
 use crate::pg::error_passing::{edge, with_cleanup, with_outcome};
+use crate::pg::lists::nodes;
 use crate::pg::newer_snapshot;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::{attention, backend};
@@ -280,11 +281,35 @@ unsafe fn run_captured(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Ty
 pub unsafe extern "C-unwind" fn finish(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: PostgreSQL's own argument, passed on unchanged.
     unsafe {
-        if targets::leaves_nothing(QueryDesc::of_hook(query_desc)) {
+        if leaves_nothing(QueryDesc::of_hook(query_desc)) {
             direct!((PREVIOUS.finish)(query_desc));
         } else {
             finish_rest(query_desc);
         }
+    }
+}
+
+/// Returns true if a query has certainly sent no rows to leaves, and leaves nothing to run. Reads some words and calls
+/// nothing.
+#[inline]
+fn leaves_nothing(query: QueryDesc<'_>) -> bool {
+    query.is_started() && !targets::has_routed(query) && !leaves_work(query)
+}
+
+/// Returns true if anything is left to run when a plan has returned its last row: triggers, or the rest of a WITH
+/// clause.
+#[inline]
+fn leaves_work(query: QueryDesc<'_>) -> bool {
+    let Some(state) = query.estate() else { return false };
+    // SAFETY: the state of a query is valid with its lists until the query is ended.
+    unsafe {
+        let state = state.as_ref();
+        !state.es_auxmodifytables.is_null()
+            || !state.es_tuple_routing_result_relations.is_null()
+            || !state.es_trig_target_relations.is_null()
+            || (!state.es_opened_result_relations.is_null()
+                && nodes::<pg_sys::ResultRelInfo>(state.es_opened_result_relations)
+                    .any(|target| !(*target).ri_TrigDesc.is_null()))
     }
 }
 
@@ -301,7 +326,7 @@ unsafe fn finish_rest(query_desc: *mut pg_sys::QueryDesc) {
             edge(|| targets::note_routed(desc));
         }
         let next = PREVIOUS.finish;
-        if targets::leaves_work(desc) {
+        if leaves_work(desc) {
             let outer = session::enter_level();
             with_cleanup(|| direct!(next(query_desc)), || session::leave_level(outer));
         } else {

@@ -60,7 +60,7 @@ unsafe extern "C-unwind" fn redo(reader: *mut pg_sys::XLogReaderState) {
         let redefined = replay::before(record);
         direct!(BEFORE[record.manager() as usize].rm_redo.unwrap_unchecked()(reader));
         if let Some(redefined) = redefined {
-            replay::after(record, &redefined);
+            replay::after(record, redefined);
         }
     }
 }

@@ -74,54 +74,30 @@ pub const ENUM_LABELS: u32 = 3501;
 
 /// What the lists say of a catalog.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub enum Kind {
     /// Nothing: all results of its database may rest on it.
     Other,
+    /// All results of the server may.
     Shared,
+    /// No result does.
     Harmless,
+    /// Those over relations that the server names do, or those with enums.
     Local,
 }
 
-/// The kinds of catalogs by their OIDs: replay on a standby asks for each change of one.
-static KINDS: [Kind; FIRST_USER_OID as usize] = {
+/// `None` for what is no catalog.
+pub fn kind_of(relation: u32) -> Option<Kind> {
     let lists = [
         (SHARED_CATALOGS, Kind::Shared),
         (HARMLESS_CATALOGS, Kind::Harmless),
         (TOAST_TABLES, Kind::Harmless),
         (LOCAL_CATALOGS, Kind::Local),
     ];
-    let mut kinds = [Kind::Other; FIRST_USER_OID as usize];
-    let mut list = 0;
-    while list < lists.len() {
-        let (oids, kind) = lists[list];
-        let mut place = 0;
-        while place < oids.len() {
-            let known = &mut kinds[oids[place] as usize];
-            assert!(matches!(*known, Kind::Other), "a catalog is on one list, once");
-            *known = kind;
-            place += 1;
-        }
-        list += 1;
-    }
-    kinds
-};
-
-/// `None` for what is no catalog.
-fn kind_of(relation: u32) -> Option<Kind> {
-    KINDS.get(relation as usize).copied()
+    let listed = || lists.into_iter().find(|(oids, _)| oids.contains(&relation));
+    (relation < FIRST_USER_OID).then(|| listed().map_or(Kind::Other, |(_, kind)| kind))
 }
 
 /// Returns true if a change of this relation changes a definition.
 pub fn is_meaningful_catalog(relation: u32) -> bool {
     kind_of(relation).is_some_and(|kind| kind != Kind::Harmless)
-}
-
-/// Returns true if every result of the database may rest on the rows of this relation.
-pub fn concerns_database(relation: u32) -> bool {
-    kind_of(relation) == Some(Kind::Other)
-}
-
-/// Returns true if every result of the server may rest on the rows of this relation.
-pub fn concerns_server(relation: u32) -> bool {
-    kind_of(relation) == Some(Kind::Shared)
 }

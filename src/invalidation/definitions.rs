@@ -9,51 +9,71 @@
 //! enum labels for the results that may contain an enum, and all other changes for every result of the database.
 //! Relations on which no result can rest (temporary tables, indexes) are left out. Keeps nothing; no lock.
 
-use crate::invalidation::catalogs::{ENUM_LABELS, concerns_database, concerns_server, is_meaningful_catalog};
-use crate::invalidation::queried_relations::may_carry_results;
-use crate::pg::{backend, transaction_changes};
+use arrow_cache_core::{SlotId, Versions};
 
-/// What a transaction has redefined.
-#[derive(Debug, Default, PartialEq, Eq)]
+use crate::invalidation::catalogs::{ENUM_LABELS, Kind, SHARED, kind_of};
+use crate::invalidation::queried_relations::may_carry_results;
+use crate::pg::transaction_changes;
+
+/// What is redefined, beside relations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Definitions {
     /// Anything at all.
     pub any: bool,
     /// Something that every result of the database may rest on.
-    pub database: bool,
+    database: bool,
     /// Something that every result of the server may rest on.
-    pub shared: bool,
+    shared: bool,
     /// Labels of enums.
-    pub enums: bool,
-    /// Relations, each once, in ascending order.
-    pub relations: Vec<u32>,
+    enums: bool,
 }
 
 impl Definitions {
-    /// What the present transaction has redefined, given the relations whose rows it has changed. `unknown` means that
-    /// the list may be incomplete, or that a statement has written to a catalog directly.
-    pub fn of_transaction(changed: &[u32], unknown: bool) -> Self {
-        if !unknown && !changed.iter().copied().any(is_meaningful_catalog) {
-            return Self::default();
+    /// Everything.
+    pub const ALL: Self = Self { any: true, database: true, shared: true, enums: true };
+
+    /// Adds that rows of a relation have changed, which may be a catalog.
+    pub fn add(&mut self, relation: u32) {
+        let Some(kind) = kind_of(relation).filter(|kind| *kind != Kind::Harmless) else { return };
+        self.any = true;
+        self.database |= kind == Kind::Other;
+        self.shared |= kind == Kind::Shared;
+        self.enums |= relation == ENUM_LABELS;
+    }
+
+    /// Adds all that results of one database rest on.
+    pub fn add_database(&mut self) {
+        (self.any, self.database) = (true, true);
+    }
+
+    /// Calls `visit` with the slots of all that is redefined in this database: that of all catalogs first.
+    pub fn for_each_slot(self, database: u32, versions: Versions<'_>, visit: impl FnMut(SlotId)) {
+        let slots = [
+            (self.any, versions.catalogs(database)),
+            (self.database, versions.ddl(database)),
+            (self.shared, versions.ddl(SHARED)),
+            (self.enums, versions.enums(database)),
+        ];
+        slots.into_iter().filter(|(changed, _)| *changed).map(|(_, slot)| slot).for_each(visit);
+    }
+
+    /// The slots of what the present transaction has redefined, these definitions and relations, each once.
+    pub fn slots_of_transaction(mut self, database: u32, versions: Versions<'_>) -> Vec<SlotId> {
+        if !self.any {
+            return Vec::new();
         }
-        // The messages of an inner level are not those of the whole transaction.
-        let unknown = unknown || backend::transaction_nest_level() > 1;
-        let mut definitions = Self {
-            any: true,
-            database: unknown || changed.iter().copied().any(concerns_database),
-            shared: unknown || changed.iter().copied().any(concerns_server),
-            enums: unknown || changed.contains(&ENUM_LABELS),
-            relations: Vec::new(),
-        };
         let mut relations = Vec::new();
         // Zero stands for all relations.
         transaction_changes::for_each_redefined_relation(|relation| match relation.to_u32() {
-            0 => definitions.database = true,
+            0 => self.database = true,
             relation => relations.push(relation),
         });
+        let mut slots = Vec::new();
+        self.for_each_slot(database, versions, |slot| slots.push(slot));
         relations.sort_unstable();
         relations.dedup();
         relations.retain(|relation| may_carry_results(*relation));
-        definitions.relations = relations;
-        definitions
+        slots.extend(relations.into_iter().map(|relation| versions.relation(database, relation)));
+        slots
     }
 }

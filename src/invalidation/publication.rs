@@ -9,8 +9,6 @@
 //!
 //! Everything happens at PRE_COMMIT or PRE_PREPARE, where raising is still allowed. Slots are atomics; no lock.
 
-use std::cell::Cell;
-
 use arrow_cache_core::{Counter, RoomyVec, SlotId};
 use pgrx::pg_sys;
 
@@ -20,7 +18,6 @@ use crate::invalidation::queried_relations::may_carry_results;
 use crate::invalidation::writer::Writer;
 use crate::invalidation::{redefinition, track_counts, write_set};
 use crate::pg::backend;
-use crate::pg::backend_local::Local;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::transaction_changes;
 use crate::session;
@@ -45,78 +42,41 @@ pub fn publish(preparing: bool) {
     }
     let Some(store) = shmem::store() else { return };
     let writer = Writer::new(&store, xid);
-    let mut lists = LISTS.take();
-    let extent = lists.gather(&writer);
-    let definitions = Definitions::of_transaction(&lists.catalogs, extent.unknown || extent.catalog_written);
+    let (mut slots, mut definitions) = (Vec::new(), Definitions::default());
+    // What there is no memory to list is published at once.
+    let mut add = |slot: SlotId| {
+        if slots.add(slot).is_err() {
+            writer.publish(slot);
+        }
+    };
+    let mut add_relation = |relation: u32| {
+        if may_carry_results(relation) {
+            add(writer.relation(relation));
+        }
+    };
+    let mut is_unknown = track_counts::is_unlisted();
+    write_set::for_each_relation(|relation| {
+        // A statement has written to a catalog itself: it need not have sent the invalidations that DDL sends.
+        is_unknown |= is_meaningful_catalog(relation);
+        add_relation(relation);
+    });
+    transaction_changes::for_each_changed_relation(usize::MAX, |relation| {
+        definitions.add(relation);
+        add_relation(relation);
+    });
+    // The messages of an inner level are not those of the whole transaction.
+    if is_unknown || (definitions.any && backend::transaction_nest_level() > 1) {
+        definitions = Definitions::ALL;
+    }
     if definitions.any && preparing {
         store.note_prepared_definitions();
     }
-    let redefined = if definitions.any { writer.redefined(&definitions) } else { Vec::new() };
+    let redefined = definitions.slots_of_transaction(backend::database(), store.versions());
     redefinition::begin(&redefined);
-    redefined.iter().for_each(|slot| lists.add(&writer, *slot));
+    redefined.iter().for_each(|slot| add(*slot));
     // A relation that the hooks have seen is on the server's list as well.
-    lists.slots.sort_unstable_by_key(|slot| slot.0);
-    lists.slots.dedup();
-    lists.slots.iter().for_each(|slot| writer.publish(*slot));
-    store.counters().add(store.stripe(), Counter::Invalidations, lists.slots.len() as u64);
-    lists.keep();
-}
-
-/// Lists that a publication fills. They are kept from one to the next, so that they are not allocated each time.
-#[derive(Default)]
-struct Lists {
-    /// The catalogs that the server lists as changed.
-    catalogs: Vec<u32>,
-    /// What there is to publish.
-    slots: Vec<SlotId>,
-}
-
-/// How complete the lists are.
-struct Extent {
-    /// They may lack relations. What there is no memory to list counts as unknown, too.
-    unknown: bool,
-    /// A statement has written to a catalog itself: it need not have sent the invalidations that DDL sends.
-    catalog_written: bool,
-}
-
-/// Empty lists, unless a publication is under way.
-static LISTS: Local<Cell<Lists>> = Local::new(Cell::new(Lists { catalogs: Vec::new(), slots: Vec::new() }));
-
-impl Lists {
-    /// Lists what this transaction has changed, as the hooks and the server know it.
-    fn gather(&mut self, writer: &Writer<'_>) -> Extent {
-        let mut extent = Extent { unknown: track_counts::is_unlisted(), catalog_written: false };
-        write_set::for_each_relation(|relation| {
-            extent.catalog_written |= is_meaningful_catalog(relation);
-            self.add_relation(writer, relation);
-        });
-        transaction_changes::for_each_changed_relation(usize::MAX, |relation| {
-            if is_meaningful_catalog(relation) {
-                extent.unknown |= self.catalogs.add(relation).is_err();
-            } else {
-                self.add_relation(writer, relation);
-            }
-        });
-        extent
-    }
-
-    fn add_relation(&mut self, writer: &Writer<'_>, relation: u32) {
-        if may_carry_results(relation) {
-            self.add(writer, writer.relation(relation));
-        }
-    }
-
-    /// Lists a slot, which is published at once if there is no memory for that.
-    fn add(&mut self, writer: &Writer<'_>, slot: SlotId) {
-        if self.slots.add(slot).is_err() {
-            writer.publish(slot);
-        }
-    }
-
-    /// Gives the lists back to the next publication.
-    fn keep(mut self) {
-        write_set::empty(&mut self.catalogs);
-        write_set::empty(&mut self.slots);
-        LISTS.set(self);
-    }
+    slots.sort_unstable_by_key(|slot| slot.0);
+    slots.dedup();
+    slots.iter().for_each(|slot| writer.publish(*slot));
+    store.counters().add(store.stripe(), Counter::Invalidations, slots.len() as u64);
 }

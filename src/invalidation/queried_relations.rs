@@ -8,20 +8,18 @@ use crate::pg::object_ids::FIRST_USER_OID;
 
 /// Returns true if a result can rest on this relation, or the relation is gone: then nobody can tell.
 pub fn may_carry_results(relation: u32) -> bool {
-    relation >= FIRST_USER_OID && inspect(relation).unwrap_or(true)
-}
-
-/// Returns true if there can be cached queries over a relation. There are none over indexes, TOAST tables, sequences
-/// and temporary tables. `None` if it is gone.
-fn inspect(relation: u32) -> Option<bool> {
-    let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, pg_sys::Oid::from(relation))?;
-    let class = row.relation()?;
-    let is_queried = !matches!(
-        class.relkind as u8,
-        pg_sys::RELKIND_INDEX
-            | pg_sys::RELKIND_PARTITIONED_INDEX
-            | pg_sys::RELKIND_TOASTVALUE
-            | pg_sys::RELKIND_SEQUENCE
-    );
-    Some(is_queried && class.relpersistence as u8 != pg_sys::RELPERSISTENCE_TEMP)
+    if relation < FIRST_USER_OID {
+        return false;
+    }
+    let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, pg_sys::Oid::from(relation));
+    row.as_ref().and_then(CatalogRow::relation).is_none_or(|class| {
+        let is_queried = !matches!(
+            class.relkind as u8,
+            pg_sys::RELKIND_INDEX
+                | pg_sys::RELKIND_PARTITIONED_INDEX
+                | pg_sys::RELKIND_TOASTVALUE
+                | pg_sys::RELKIND_SEQUENCE
+        );
+        is_queried && class.relpersistence as u8 != pg_sys::RELPERSISTENCE_TEMP
+    })
 }

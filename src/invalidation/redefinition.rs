@@ -13,7 +13,7 @@ use std::ffi::{c_int, c_void};
 use arrow_cache_core::SlotId;
 use pgrx::pg_sys;
 
-use crate::invalidation::catalogs::SHARED;
+use crate::invalidation::definitions::Definitions;
 use crate::invalidation::writer::look_for_the_past;
 use crate::pg::backend_local::Local;
 use crate::pg::{backend, compat};
@@ -72,7 +72,9 @@ pub fn begin_commit_prepared() {
         store.definers().enter_commit();
     }
     if store.may_have_prepared_definitions() {
-        begin(&all_definitions(&store));
+        let mut slots = Vec::new();
+        Definitions::ALL.for_each_slot(backend::database(), store.versions(), |slot| slots.push(slot));
+        begin(&slots);
     }
 }
 
@@ -111,13 +113,13 @@ pub fn end() {
     let is_counted = COUNTED.with_borrow(|counted| !counted.is_empty());
     if is_counted {
         let slots = COUNTED.take();
-        bump(&store, &slots);
+        slots.iter().for_each(|slot| bump(&store, *slot));
         count_off(&slots);
     }
     if COMMITS_PREPARED.get() {
         // One that has redefined something may have been prepared when it was only noted.
         if !is_counted && store.may_have_prepared_definitions() {
-            bump(&store, &all_definitions(&store));
+            Definitions::ALL.for_each_slot(backend::database(), store.versions(), |slot| bump(&store, slot));
         }
         leave_commit_prepared();
     }
@@ -138,21 +140,12 @@ fn leave_commit_prepared() {
     }
 }
 
-/// The slots of all definitions that a transaction of this database can have changed.
-fn all_definitions(store: &SharedStore) -> [SlotId; 4] {
-    let versions = store.versions();
-    let database = backend::database();
-    [versions.catalogs(database), versions.ddl(database), versions.ddl(SHARED), versions.enums(database)]
-}
-
 fn count_off(slots: &[SlotId]) {
     if let Some(store) = shmem::store_without_area() {
         slots.iter().for_each(|slot| store.definers().leave(*slot));
     }
 }
 
-/// Bumps the versions of some slots.
-fn bump(store: &SharedStore, slots: &[SlotId]) {
-    let now = backend::now();
-    slots.iter().for_each(|slot| store.versions().slot(*slot).bump(now));
+fn bump(store: &SharedStore, slot: SlotId) {
+    store.versions().slot(slot).bump(backend::now());
 }

@@ -60,30 +60,6 @@ pub fn note_named(relation: pg_sys::Oid) {
     foreign::note_reached(relation);
 }
 
-/// Returns true if a query has certainly sent no rows to leaves, and leaves nothing to run. Reads some words and calls
-/// nothing.
-#[inline]
-pub fn leaves_nothing(query: QueryDesc<'_>) -> bool {
-    query.is_started() && !has_routed(query) && !leaves_work(query)
-}
-
-/// Returns true if anything is left to run when a plan has returned its last row: triggers, or the rest of a WITH
-/// clause.
-#[inline]
-pub fn leaves_work(query: QueryDesc<'_>) -> bool {
-    let Some(state) = query.estate() else { return false };
-    // SAFETY: the state of a query is valid with its lists until the query is ended.
-    unsafe {
-        let state = state.as_ref();
-        !state.es_auxmodifytables.is_null()
-            || !state.es_tuple_routing_result_relations.is_null()
-            || !state.es_trig_target_relations.is_null()
-            || (!state.es_opened_result_relations.is_null()
-                && nodes::<pg_sys::ResultRelInfo>(state.es_opened_result_relations)
-                    .any(|target| !(*target).ri_TrigDesc.is_null()))
-    }
-}
-
 /// Returns true if a query has sent rows to leaves of partitioned tables. Reads two words and calls nothing.
 #[inline]
 pub fn has_routed(query: QueryDesc<'_>) -> bool {

@@ -13,16 +13,8 @@ static RELATIONS: Local<RefCell<Vec<u32>>> = Local::new(RefCell::new(Vec::new())
 /// It may have made changes that neither the hooks nor the server have listed.
 static UNKNOWN: Local<Cell<bool>> = Local::new(Cell::new(false));
 
-/// Elements that a list keeps memory for when its transaction ends.
+/// Relations that the list keeps memory for when its transaction ends.
 const KEPT: usize = 1024;
-
-/// Empties a list that is filled again in the next transaction.
-pub fn empty<T>(list: &mut Vec<T>) {
-    list.clear();
-    if list.capacity() > KEPT {
-        list.shrink_to(KEPT);
-    }
-}
 
 /// Notes that this transaction writes `relation`. If there is no memory to note the relation, the changes of this
 /// transaction count as unknown.
@@ -62,5 +54,8 @@ pub fn is_unknown() -> bool {
 /// Forgets what was written, at the end of the transaction.
 pub fn forget() {
     UNKNOWN.set(false);
-    RELATIONS.with_borrow_mut(empty);
+    RELATIONS.with_borrow_mut(|relations| {
+        relations.clear();
+        relations.shrink_to(KEPT);
+    });
 }

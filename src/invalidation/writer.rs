@@ -6,8 +6,6 @@ use std::cell::Cell;
 use arrow_cache_core::{AskedXids, Slot, SlotId, Versions, widen_xid};
 use pgrx::pg_sys;
 
-use crate::invalidation::catalogs::SHARED;
-use crate::invalidation::definitions::Definitions;
 use crate::pg::{backend, transaction_changes};
 use crate::shmem::{self, SharedStore};
 
@@ -61,24 +59,6 @@ impl<'a> Writer<'a> {
     /// The slot of a relation.
     pub fn relation(&self, relation: u32) -> SlotId {
         self.versions.relation(self.database, relation)
-    }
-
-    /// The slots of what was redefined, that of all catalogs first.
-    pub fn redefined(&self, definitions: &Definitions) -> Vec<SlotId> {
-        let versions = self.versions;
-        let mut slots = Vec::with_capacity(definitions.relations.len() + 4);
-        for (changed, slot) in [
-            (definitions.any, versions.catalogs(self.database)),
-            (definitions.database, versions.ddl(self.database)),
-            (definitions.shared, versions.ddl(SHARED)),
-            (definitions.enums, versions.enums(self.database)),
-        ] {
-            if changed {
-                slots.push(slot);
-            }
-        }
-        slots.extend(definitions.relations.iter().map(|relation| versions.relation(self.database, *relation)));
-        slots
     }
 
     /// Publishes to one slot.

@@ -5,20 +5,26 @@
 use arrow_cache_core::HashBuffer;
 use pgrx::pg_sys::{self, NodeTag};
 
+use crate::pg::given_values::with_nulls;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::{Tree, child};
 use crate::query::clock::{self, Clock};
 use crate::query::identity::{self, Identity};
 use crate::query::plan_marker;
+use crate::query::settling::settles;
 use crate::query::shown_clock::named_parameters;
 use crate::serve::tap;
 
 /// Returns true if the clock expressions of an eligible query may have values that change by less than a minute. Its
-/// answer will then not be looked up, unless they are cuts. `seed` is the secret of the store.
+/// answer will then not be looked up, unless they are cuts. Without `params`, a parameter counts as NULL. `seed` is the
+/// secret of the store.
 pub fn moves(query: Tree<'_, pg_sys::Query>, params: Option<Tree<'_, pg_sys::ParamListInfoData>>, seed: u64) -> bool {
-    let identified = identity::of(query.as_node(), seed).and_then(Identity::into_identified);
+    // SAFETY: the copy of a query.
+    let asked = if params.is_some() { Some(query) } else { unsafe { Tree::enter(with_nulls(query)) } };
+    let Some(asked) = asked else { return true };
+    let identified = identity::of(asked.as_node(), seed).and_then(Identity::into_identified);
     identified.is_ok_and(|identified| {
-        let clock = Clock { trees: identified.clock, params, one_message: true };
+        let clock = Clock { trees: identified.clock, params, one_message: true, settles };
         clock::times(&clock, &mut HashBuffer::new()).map_or(true, |cuts| !cuts.is_none())
     })
 }

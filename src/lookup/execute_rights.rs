@@ -1,5 +1,8 @@
-//! Whether some role may lack the right to execute a built-in function. The finding is kept for the version of the
-//! definitions that it was made under: state of this backend; no lock.
+//! Whether some role may lack the right to execute a built-in function that cacheable queries call. The server asks
+//! when it starts a plan, or computes a part of it in advance, so a role meets the error in those plans alone that have
+//! the call. No query tree names all functions of its plans: the planner adds comparisons of its own. So this is asked
+//! of all of them. The finding is kept for the version of the definitions that it was made under: state of this
+//! backend; no lock.
 
 use std::cell::Cell;
 
@@ -7,10 +10,11 @@ use pgrx::pg_sys;
 
 use super::rules;
 use crate::pg::backend_local::Local;
+use crate::pg::built_in_functions;
 use crate::pg::tree::Tree;
 use crate::query::eligibility::QueryTraits;
 use crate::query::opened_relations::opened_by;
-use crate::query::withdrawn_functions;
+use crate::query::volatility::{self, FunctionVerdict};
 
 /// The version of ddl, and whether some right is withdrawn under it.
 static FOUND: Local<Cell<Option<(u64, bool)>>> = Local::new(Cell::new(None));
@@ -38,7 +42,10 @@ fn ask(ddl: u64) -> bool {
     // The version was read before. What it stands for is seen after the messages about it.
     // SAFETY: called inside a transaction.
     unsafe { kept!(pg_sys::AcceptInvalidationMessages()) };
-    let Some(lacks) = withdrawn_functions::any() else { return true };
+    let Some(withdrawn) = built_in_functions::withdrawn() else { return true };
+    // Those that no cacheable query calls do not count: initdb withdraws some itself.
+    let is_called = |verdict| !matches!(verdict, FunctionVerdict::Unsound(_));
+    let lacks = withdrawn.into_iter().any(|function| is_called(volatility::check(function)));
     // What a transaction sees that has changed definitions itself may be rolled back. What others are changing may be
     // seen as it was.
     if rules::check_own_writes(&[]).is_ok() && rules::are_settled() {

@@ -22,7 +22,7 @@ use crate::pg::{allocator, backend, compat, server_settings};
 use crate::query::Cacheable;
 use crate::query::opened_relations::opened_by;
 use crate::query::scan_of_parts::is_combined;
-use crate::query::statement_text;
+use crate::query::statement_text::{self, Text};
 use crate::serve::{Guard, Hit};
 use crate::shmem::SharedStore;
 use crate::verify;
@@ -221,7 +221,7 @@ fn miss(
     }
     Ok(Found::Miss(Box::new(Miss {
         key,
-        text: Vec::copy_of(statement_text::shown(&question.own_text))?,
+        text: Vec::copy_of(shown(&question.own_text))?,
         columns,
         gaps,
         statement: Some(Missed {
@@ -247,4 +247,13 @@ fn miss(
         refused,
         lead: Rc::new(Lead::default()),
     })))
+}
+
+/// The text of a statement without what stands around it: what people are shown of it.
+fn shown(text: &Text) -> &[u8] {
+    let mut shown = statement_text::raw(text).trim_ascii();
+    while let Some(rest) = shown.strip_suffix(b";") {
+        shown = rest.trim_ascii_end();
+    }
+    shown
 }

@@ -26,6 +26,7 @@ use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::FormId;
 use crate::query::identity::{self, Identified, Identity};
 use crate::query::key::{self, Asked, Keyed};
+use crate::query::settling::settles;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Versions, environment, plan_marker};
 use crate::serve::{self, Hit};
@@ -123,7 +124,7 @@ impl Sought {
         let environment = environment::hash(store.seed(), &[]).ok()?;
         let asked = Asked { tree, plan_made_otherwise: None, environment };
         // What the planner is given for a Bind is read at its Execute.
-        let clock = Clock { trees: clock, params: call.params(), one_message: !call.has_values() };
+        let clock = Clock { trees: clock, params: call.params(), one_message: !call.has_values(), settles };
         let Keyed { key, cuts } = key::of(&asked, &clock, store.seed()).ok()?;
         Some(Self { terms, key, cuts })
     }

@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 
 use arrow_cache_core::Reason;
-use pgrx::pg_sys::{self, NodeTag};
+use pgrx::pg_sys;
 
 use crate::pg::backend;
 use crate::pg::lists::nodes;
@@ -16,7 +16,7 @@ use crate::pg::server;
 use crate::session;
 
 /// The portal that is active, if there is one. Not to be kept.
-fn active<'a>() -> Option<&'a pg_sys::PortalData> {
+pub fn active<'a>() -> Option<&'a pg_sys::PortalData> {
     // SAFETY: see above.
     unsafe { pg_sys::ActivePortal.as_ref() }
 }
@@ -96,19 +96,6 @@ pub fn may_be_updated() -> bool {
 /// statements in between.
 pub fn is_fetched_from() -> bool {
     active().is_some_and(is_named)
-}
-
-/// Returns true if the active portal runs a block of code, which may have taken locks before the query under way.
-pub fn runs_code() -> bool {
-    active().is_some_and(|portal| {
-        // SAFETY: an active portal has a list of statements, all of them plans.
-        let mut statements = unsafe { nodes::<pg_sys::PlannedStmt>(portal.stmts) };
-        statements.any(|plan| {
-            // SAFETY: as above; the statement of a plan is null or a node.
-            let utility = unsafe { (*plan).utilityStmt.as_ref() };
-            utility.is_some_and(|node| matches!(node.type_, NodeTag::T_DoStmt | NodeTag::T_CallStmt))
-        })
-    })
 }
 
 /// How many rows lie before those that the next run of a query gives, if it runs forward; `None` if the active portal

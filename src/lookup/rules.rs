@@ -82,7 +82,7 @@ pub fn snapshot<'s>(
 #[cold]
 fn tell_fault(store: &SharedStore) -> Reason {
     if let Some(fault) = store.replay().take_untold() {
-        error::log(format!("the cache is switched off until the server is restarted: {}", fault.sentence()));
+        error::log_replay_fault(fault);
     }
     Reason::Recovery
 }

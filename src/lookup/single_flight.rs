@@ -14,12 +14,14 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use arrow_cache_core::{CacheKey, Claimed, Counter, Dependency, Reason, Taking, Wanted};
+use pgrx::pg_sys::{self, NodeTag};
 
 use super::held_claims::{self, Lead};
 use super::outcome::{Found, Guarantees};
 use super::portal;
 use super::waited;
 use crate::pg::backend_local::Local;
+use crate::pg::lists::nodes;
 use crate::pg::{attention, backend, waiting};
 use crate::query::hashes::FormId;
 use crate::shmem::SharedStore;
@@ -196,9 +198,22 @@ fn longest_wait(store: &SharedStore, form: Option<FormId>) -> Option<Bounds> {
 fn may_sleep() -> bool {
     !held_claims::is_any()
         && session::depth() <= 1
-        && !portal::runs_code()
+        && !runs_code()
         && backend::transaction_nest_level() == 1
         && waiting::is_alone_in_transaction()
+}
+
+/// Returns true if the active portal runs a block of code, which may have taken locks before the query under way.
+fn runs_code() -> bool {
+    portal::active().is_some_and(|portal| {
+        // SAFETY: an active portal has a list of statements, all of them plans.
+        let mut statements = unsafe { nodes::<pg_sys::PlannedStmt>(portal.stmts) };
+        statements.any(|plan| {
+            // SAFETY: as above; the statement of a plan is null or a node.
+            let utility = unsafe { (*plan).utilityStmt.as_ref() };
+            utility.is_some_and(|node| matches!(node.type_, NodeTag::T_DoStmt | NodeTag::T_CallStmt))
+        })
+    })
 }
 
 /// Waits until a claim is given back. If it is waited for no longer, since that takes too long, or is in vain or in

@@ -17,6 +17,7 @@ use crate::query::clock::{Clock, Cuts};
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FormId, SettingsHash, TreeHash};
 use crate::query::key::{self, Asked, Keyed};
+use crate::query::settling::settles;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Cacheable, Planned, Verdict, Versions, environment, name_resolution, plan_marker, relations};
 use crate::shmem::SharedStore;
@@ -126,7 +127,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
     check_role(&traits, made_as_now)?;
     let tree = tree_of(store, cacheable.tree, &traits, current)?;
     let asked = Asked { tree, plan_made_otherwise: (!made_as_now).then_some(planned.plan), environment };
-    let clock = Clock { trees, params: question.params, one_message: question.runs_in_one_message() };
+    let clock = Clock { trees, params: question.params, one_message: question.runs_in_one_message(), settles };
     let Keyed { key, cuts } = key::of(&asked, &clock, store.seed())?;
     // With two cuts in the same gap, the plan may ask for other rights.
     if !cuts.is_none() && execute_rights::may_depend_on_time(question.plan, &traits, current.ddl) {

@@ -13,7 +13,7 @@ use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FormHash, FormId};
 use crate::query::identity::Identified;
 use crate::query::opened_relations::opened_by;
-use crate::query::relations::{self, Relations};
+use crate::query::relations;
 use crate::query::{Cacheable, Planned, Verdict, Versions, checking, environment, plan_marker, planner_input};
 use crate::session;
 use crate::shmem::SharedStore;
@@ -144,26 +144,26 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdi
     let Eligible { traits, identified: Identified { form, tree, clock }, planned, .. } = eligible;
     // A message that arrives while the plan is made finds no plan that it could invalidate: PostgreSQL loses it.
     let unsettled = portal::messages_received() != eligible.messages;
-    let relations = relations::check(plan).map_err(|refusal| refusal.reason);
+    let is_partitioned = relations::check(plan).map_err(|refusal| refusal.reason);
     // The plan, and what is remembered, may outlive a transaction that changes definitions, and its rollback.
     let own_definitions = rules::check_own_writes(&[]);
     if !eligible.known && !unsettled && own_definitions.is_ok() {
         remember(form, &eligible);
     }
-    let checked = relations.and_then(|relations| {
+    let checked = is_partitioned.and_then(|is_partitioned| {
         let opened = opened_by(plan);
         planner_input::check(plan, &opened).map_err(|refusal| refusal.reason)?;
         if traits.calls_declared && (opened.prunes_at_start || opened.is_parallel) {
             // Functions that run before the first row, or in another process, are not seen.
             return Err(Reason::TooComplex);
         }
-        own_definitions.map(|()| relations)
+        own_definitions.map(|()| is_partitioned)
     });
     let form = form.id();
     match checked {
         // Partitions are found by snapshot (DETACH CONCURRENTLY): under an old one, the plan may read partitions
         // that a newer version of the catalogs no longer has.
-        Ok(Relations { partitioned }) if unsettled || (partitioned && !eligible.sees_catalogs) => {
+        Ok(is_partitioned) if unsettled || (is_partitioned && !eligible.sees_catalogs) => {
             let versions = Versions { catalogs: UNKNOWN_CATALOGS, ..planned.versions };
             let planned = Planned { versions, ..planned };
             Verdict::Cacheable(Cacheable { traits, tree, form, planned, clock })

@@ -24,6 +24,7 @@ pub mod extension;
 pub mod float_text;
 pub mod folding;
 pub mod function_call;
+pub mod given_values;
 pub mod index_list;
 pub mod inheritance;
 pub mod inlined_call;

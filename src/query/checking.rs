@@ -4,19 +4,35 @@
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::eligibility::{Checked, Offender, check_query};
+use super::eligibility::{Blamed, QueryTraits, check_query};
+use super::function_table::has;
+use super::function_table::properties::ASKING;
 use super::repeatability;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::tree::Tree;
 use crate::pg::tree_search::search;
 
-/// Functions that ask for the time, the user or a setting: timeofday, getpgusername, current_user, session_user, now,
-/// current_setting (two of them), transaction_timestamp, statement_timestamp, clock_timestamp.
-const ASK_THE_SESSION: [u32; 10] = [274, 710, 745, 746, 1299, 2077, 3294, 2647, 2648, 2649];
+/// What in a query is to blame for a refusal.
+#[derive(Clone, Copy, Debug)]
+pub enum Offender {
+    /// A function that it calls.
+    Function(Blamed),
+    /// A relation that it names.
+    Relation(pg_sys::Oid),
+}
+
+/// What checking a query came to.
+pub struct Checked {
+    /// Its traits, or the first reason found not to cache the answer.
+    pub traits: Result<QueryTraits, Reason>,
+    /// On a refusal, what is to blame, if it is a function or a relation.
+    pub offender: Option<Offender>,
+}
 
 /// Checks a rewritten query before the planner takes it apart.
 pub fn check(query: Tree<'_, pg_sys::Query>) -> Checked {
-    let mut checked = check_query(query);
+    let (traits, offender) = check_query(query);
+    let mut checked = Checked { traits, offender: offender.map(Offender::Function) };
     match &mut checked.traits {
         // Nobody knows whether the queries of a function that is declared pure leave something open.
         Ok(traits) => traits.repeatable = !traits.calls_declared && !repeatability::leaves_open(query),
@@ -24,7 +40,7 @@ pub fn check(query: Tree<'_, pg_sys::Query>) -> Checked {
         Err(reason) => {
             if let Some(Offender::Function(blamed)) = checked.offender
                 && matches!(reason, Reason::StableFunction | Reason::VolatileFunction)
-                && ASK_THE_SESSION.contains(&blamed.function.to_u32())
+                && has(blamed.function, ASKING)
             {
                 *reason = Reason::SessionFunction;
             }

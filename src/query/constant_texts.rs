@@ -5,7 +5,7 @@
 use arrow_cache_core::has_clock_word;
 use pgrx::pg_sys::{self, RTEKind};
 
-use super::enclosing::Enclosing;
+use super::enclosing::{Enclosing, joined};
 use crate::pg::tree::{Tree, child, children, match_node};
 
 /// unnest(anyarray)
@@ -77,9 +77,9 @@ impl Search {
                         .and_then(|function| child!(function.funcexpr))
                         .is_some_and(|call| self.is_fixed(call, &queries))
             }
-            RTEKind::RTE_JOIN => child!(entry.joinaliasvars)
-                .and_then(|columns| columns.items().nth(place).flatten())
-                .is_some_and(|column| self.is_fixed(column, &queries)),
+            RTEKind::RTE_JOIN => {
+                joined(&column, entry).is_some_and(|mut columns| columns.all(|column| self.is_fixed(column, &queries)))
+            }
             _ => queries.inside(entry).is_some_and(|inner| self.is_fixed_output(column.varattno, &inner)),
         }
     }

@@ -62,32 +62,16 @@ impl QueryTraits {
     }
 }
 
-/// What in a query is to blame for a refusal.
-#[derive(Clone, Copy, Debug)]
-pub enum Offender {
-    /// A function that it calls.
-    Function(Blamed),
-    /// A relation that it names.
-    Relation(pg_sys::Oid),
-}
-
-/// What checking a query came to.
-pub struct Checked {
-    /// Its traits, or the first reason found not to cache the answer.
-    pub traits: Result<QueryTraits, Reason>,
-    /// On a refusal, what is to blame, if it is a function or a relation.
-    pub offender: Option<Offender>,
-}
-
-/// Checks a rewritten query before the planner takes it apart.
-pub fn check_query(query: Tree<'_, pg_sys::Query>) -> Checked {
+/// Checks a rewritten query before the planner takes it apart. Returns its traits, or the first reason found not to
+/// cache the answer, and the function that is to blame then, if it is one.
+pub fn check_query(query: Tree<'_, pg_sys::Query>) -> (Result<QueryTraits, Reason>, Option<Blamed>) {
     if reads_nothing(query) {
-        return Checked { traits: Err(Reason::NoRelation), offender: None };
+        return (Err(Reason::NoRelation), None);
     }
     let here = 0u8;
     let mut checker = EligibilityChecker::new(WalkDepth::from(&here));
     checker.check_all(query.as_node());
-    let offender = checker.offender.filter(|_| checker.reason != Some(Reason::MovingClock)).map(Offender::Function);
+    let offender = checker.offender.filter(|_| checker.reason != Some(Reason::MovingClock));
     let traits = checker.conclude().and_then(|()| {
         if !checker.reads_something {
             return Err(Reason::NoRelation);
@@ -105,7 +89,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>) -> Checked {
             trusts,
         })
     });
-    Checked { traits, offender }
+    (traits, offender)
 }
 
 /// Checks an expression, or a list of expressions, that is part of no query: a constraint, say. Returns whether its

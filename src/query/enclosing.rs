@@ -16,6 +16,9 @@ pub struct Enclosing<'t> {
 }
 
 impl<'t> Enclosing<'t> {
+    /// No query.
+    pub const NONE: Self = Self { queries: [None; DEEPEST] };
+
     /// `query` tells the query as many levels up.
     pub fn of(query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>) -> Self {
         Self { queries: std::array::from_fn(|levels| query(levels as u32)) }
@@ -59,6 +62,17 @@ impl<'t> Enclosing<'t> {
             _ => None,
         }
     }
+}
+
+/// What a column of a join stands for, in the query of the join: of a row of the join it is all of its columns. `None`
+/// for a system column.
+pub fn joined<'t>(
+    column: &pg_sys::Var,
+    join: Tree<'t, pg_sys::RangeTblEntry>,
+) -> Option<impl Iterator<Item = Tree<'t, pg_sys::Node>> + use<'t>> {
+    let number = usize::try_from(column.varattno).ok()?;
+    let (skipped, taken) = if number == 0 { (0, usize::MAX) } else { (number - 1, 1) };
+    Some(child!(join.joinaliasvars).into_iter().flat_map(Tree::items).skip(skipped).take(taken).flatten())
 }
 
 /// The SELECT that a query has under this name in WITH, if it does not refer to itself.

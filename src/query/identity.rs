@@ -40,7 +40,7 @@ use crate::pg::backend_local::Local;
 use crate::pg::compat::tree::walkers;
 use crate::pg::tree::{Tree, child, children, match_node};
 pub use hasher::CURRENT_SETTING;
-use hasher::{END, Level, NOTHING, TreeHasher};
+use hasher::{END, NOTHING, TreeHasher};
 
 /// What a query is.
 pub struct Identity {
@@ -221,9 +221,7 @@ impl TreeHasher {
         if self.clock.count() != before || asks_for_time {
             self.clock.leave(call, before);
             if let Some(operator) = call.as_a::<pg_sys::OpExpr>() {
-                let level = self.level;
-                // SAFETY: the walk is in the queries of its levels.
-                self.clock.compare(operator, before, |levels| unsafe { Level::query_above(level, levels) });
+                self.clock.compare(operator, before, &self.queries);
             }
         }
         stopped
@@ -236,9 +234,10 @@ impl TreeHasher {
         let before = self.clock.mark();
         let stopped = self.node(child!(target.expr).map(Tree::as_node));
         if self.clock.mark() != before {
-            if is_unused(target, |levels| self.query_above(levels)) {
+            let queries = self.queries;
+            if is_unused(target, queries) {
                 self.clock.go_back(before);
-            } else if let (Some(query), Some(around)) = (self.query_above(0), self.query_above(1)) {
+            } else if let (Some(query), Some(around)) = (queries.innermost(), queries.above(1).innermost()) {
                 self.hands_times_on |= may_hand_on(query, around);
             }
         }
@@ -329,11 +328,11 @@ impl TreeHasher {
     }
 
     fn query_and_below(&mut self, query: Tree<'_, pg_sys::Query>) -> bool {
-        let outer = self.level;
-        let level = Level { query, outer: outer.cast() };
-        self.level = (&raw const level).cast();
+        let around = self.queries;
+        // SAFETY: the walk is over before the tree is gone.
+        self.queries = unsafe { Tree::enter(query.as_ptr()) }.map_or(around, |query| around.within(query));
         let stopped = self.parts_of_query(query);
-        self.level = outer;
+        self.queries = around;
         stopped
     }
 

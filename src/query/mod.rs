@@ -5,7 +5,7 @@
 //! | question | file |
 //! |---|---|
 //! | May the answer to this query be kept? | `eligibility` (nodes: `node_table`), `volatility` (functions: `function_table`), `trusted_extensions` (what users are told: `trust_advice`), `types` |
-//! | Which values of the clock does it ask for? | `clock` |
+//! | Which values of the clock does it ask for? | `clock` (which are worth being in a key: `settling`) |
 //! | Which texts are constants wherever they pass through? | `constant_texts` (`enclosing`: the queries around a node) |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (virtual columns, indexes) |
 //! | Is it the same question? | `key`: `identity` (form and tree), `environment` (settings, role), `parameters` |
@@ -14,7 +14,6 @@
 //! | What else does the answer rest on? | `extras` |
 //! | … and what is told of it, beside that? | `checking`; what SQL leaves open: `repeatability`, `bytewise` (equal values) |
 //! | What was decided, and where does it stand? | `verdict`, `plan_marker` (inside the plan) |
-//! | May a role lack the right to execute a function? | `withdrawn_functions` (the server's own) |
 //! | May a stored part raise an error that its statement need not raise? | `failures` |
 //! | What does a comment before the statement ask? | `statement_terms`, `statement_text` |
 //! | May another statement change the cursor's row? | `updatable_cursor` |
@@ -53,6 +52,7 @@ pub mod relations;
 mod repeatability;
 pub mod row_bound;
 pub mod scan_of_parts;
+pub mod settling;
 pub mod shown_clock;
 pub mod statement_terms;
 pub mod statement_text;
@@ -62,7 +62,6 @@ pub mod types;
 mod unused_columns;
 pub mod updatable_cursor;
 mod verdict;
-mod volatility;
-pub mod withdrawn_functions;
+pub mod volatility;
 
 pub use verdict::{Cacheable, Planned, Under, Verdict, Versions};

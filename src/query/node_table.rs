@@ -28,8 +28,6 @@ pub const FORM_IS_TYPE: u16 = 1 << 4;
 /// Adds nothing but its kind to the form: no cacheable query has it, or other nodes say the same, as the query of a CTE
 /// says what it searches for. Parts of queries that change data are among these: the queries with them are refused.
 pub const FORM_IS_KIND: u16 = 1 << 5;
-/// Computes nothing, or nothing that may raise an error, but for what is below it.
-pub const NEVER_FAILS: u16 = 1 << 9;
 
 // In plans.
 
@@ -58,29 +56,23 @@ const fn refused(reason: Reason, properties: u16) -> Kind {
 /// The row of a kind of nodes in queries.
 pub fn in_query(tag: Tag) -> Kind {
     match tag {
-        Tag::T_List | Tag::T_TargetEntry | Tag::T_FromExpr | Tag::T_JoinExpr | Tag::T_RangeTblRef => known(NEVER_FAILS),
-        Tag::T_RangeTblFunction | Tag::T_CommonTableExpr | Tag::T_NamedArgExpr => known(NEVER_FAILS),
-        Tag::T_CTESearchClause | Tag::T_CTECycleClause => known(FORM_IS_KIND | NEVER_FAILS),
-        Tag::T_Query | Tag::T_RangeTblEntry | Tag::T_SetOperationStmt | Tag::T_SortGroupClause => known(0),
-        Tag::T_WindowClause | Tag::T_RowCompareExpr | Tag::T_FieldStore => known(0),
-        Tag::T_SQLValueFunction => known(NEVER_FAILS),
+        Tag::T_List | Tag::T_TargetEntry | Tag::T_FromExpr | Tag::T_JoinExpr | Tag::T_RangeTblRef => known(0),
+        Tag::T_Query | Tag::T_RangeTblEntry | Tag::T_RangeTblFunction | Tag::T_CommonTableExpr => known(0),
+        Tag::T_SetOperationStmt | Tag::T_SortGroupClause | Tag::T_WindowClause | Tag::T_NamedArgExpr => known(0),
+        Tag::T_DistinctExpr | Tag::T_NullIfExpr | Tag::T_ScalarArrayOpExpr | Tag::T_RowCompareExpr => known(0),
+        Tag::T_MinMaxExpr | Tag::T_CoerceViaIO | Tag::T_SQLValueFunction | Tag::T_FieldStore => known(0),
         // Its type is that of its columns, or one with a name (`eligibility::node_kinds`).
-        Tag::T_RowExpr => known(NEVER_FAILS),
-        Tag::T_Var => known(COLLATED | OF_ROWS | NEVER_FAILS),
-        Tag::T_Const | Tag::T_Param => known(COLLATED | NEVER_FAILS),
+        Tag::T_RowExpr | Tag::T_BoolExpr | Tag::T_NullTest | Tag::T_BooleanTest => known(0),
+        Tag::T_CTESearchClause | Tag::T_CTECycleClause => known(FORM_IS_KIND),
+        Tag::T_Var => known(COLLATED | OF_ROWS),
+        Tag::T_Const | Tag::T_Param | Tag::T_CollateExpr => known(COLLATED),
         Tag::T_Aggref | Tag::T_WindowFunc | Tag::T_SubLink => known(TYPED | OF_ROWS),
-        Tag::T_GroupingFunc => known(OF_ROWS | NEVER_FAILS),
-        Tag::T_FuncExpr | Tag::T_OpExpr | Tag::T_SubscriptingRef => known(TYPED),
-        Tag::T_CaseExpr | Tag::T_FieldSelect => known(TYPED | NEVER_FAILS),
-        Tag::T_DistinctExpr | Tag::T_NullIfExpr | Tag::T_ScalarArrayOpExpr => known(0),
-        Tag::T_MinMaxExpr | Tag::T_CoerceViaIO => known(0),
-        Tag::T_BoolExpr | Tag::T_NullTest | Tag::T_BooleanTest => known(NEVER_FAILS),
-        Tag::T_CoalesceExpr => known(TYPED | FORM_IS_TYPE | NEVER_FAILS),
-        Tag::T_ArrayExpr => known(TYPED | FORM_IS_TYPE),
-        Tag::T_ArrayCoerceExpr | Tag::T_ConvertRowtypeExpr => known(TYPED | FORM_IS_TYPE | NEVER_FAILS),
-        Tag::T_CaseTestExpr => known(FORM_IS_TYPE | NEVER_FAILS),
-        Tag::T_RelabelType => known(COLLATED | FORM_IS_TYPE | NEVER_FAILS),
-        Tag::T_CollateExpr => known(COLLATED | NEVER_FAILS),
+        Tag::T_GroupingFunc => known(OF_ROWS),
+        Tag::T_FuncExpr | Tag::T_OpExpr | Tag::T_SubscriptingRef | Tag::T_CaseExpr | Tag::T_FieldSelect => known(TYPED),
+        Tag::T_CoalesceExpr | Tag::T_ArrayExpr => known(TYPED | FORM_IS_TYPE),
+        Tag::T_ArrayCoerceExpr | Tag::T_ConvertRowtypeExpr => known(TYPED | FORM_IS_TYPE),
+        Tag::T_CaseTestExpr => known(FORM_IS_TYPE),
+        Tag::T_RelabelType => known(COLLATED | FORM_IS_TYPE),
         Tag::T_CoerceToDomain => refused(Reason::DomainConstraint, FORM_IS_TYPE),
         Tag::T_NextValueExpr => refused(Reason::VolatileFunction, FORM_IS_KIND),
         Tag::T_CurrentOfExpr => refused(Reason::SystemColumn, FORM_IS_KIND),

@@ -12,13 +12,6 @@ use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 use crate::pg::row_type::RowType;
 use crate::pg::tree::{Tree, children};
 
-/// What the relations of a plan are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Relations {
-    /// There is a partitioned table among them.
-    pub partitioned: bool,
-}
-
 /// Why a plan may not be cached, and the relation to blame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RelationRefusal {
@@ -29,17 +22,17 @@ pub struct RelationRefusal {
 }
 
 /// Checks every relation that a finished plan reads, partitions and children included. This transaction has locked
-/// them.
+/// them. Returns whether there is a partitioned table among them.
 ///
 /// # Errors
 /// The first relation found that forbids caching.
-pub fn check(plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<Relations, RelationRefusal> {
-    let mut found = Relations { partitioned: false };
+pub fn check(plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<bool, RelationRefusal> {
+    let mut is_partitioned = false;
     for relation in read_by(plan) {
         let kind = check_relation(relation).map_err(|reason| RelationRefusal { reason, relation })?;
-        found.partitioned |= kind == pg_sys::RELKIND_PARTITIONED_TABLE;
+        is_partitioned |= kind == pg_sys::RELKIND_PARTITIONED_TABLE;
     }
-    Ok(found)
+    Ok(is_partitioned)
 }
 
 /// The relation's kind, if it may be cached.

@@ -5,8 +5,8 @@
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::node_table::{ADDS_NO_ROWS, in_plan};
-use super::parameters;
 use super::primary_key::lets_one_through;
+use crate::pg::given_values::given;
 use crate::pg::tree::{Tree, child, children, match_node};
 
 /// The most rows that a plan gives with these parameters under a snapshot; `None` if it does not prove a bound.
@@ -67,7 +67,7 @@ fn number(expression: Tree<'_, pg_sys::Node>, params: Option<Tree<'_, pg_sys::Pa
     let datum = if let Some(constant) = expression.as_a::<pg_sys::Const>() {
         (constant.consttype == pg_sys::INT8OID && !constant.constisnull).then_some(constant.constvalue)
     } else {
-        let given = expression.as_a::<pg_sys::Param>().and_then(|param| parameters::given(&param, params))?;
+        let given = expression.as_a::<pg_sys::Param>().and_then(|param| given(&param, params))?;
         (given.ptype == pg_sys::INT8OID && !given.isnull).then_some(given.value)
     };
     u64::try_from(datum?.value() as i64).ok()

@@ -1,8 +1,11 @@
-//! The text of a statement: its own part of what the client sent.
+//! The text of a statement, its own part of what the client sent, and the hint in a comment before it.
 
 use std::ffi::{CStr, c_char};
 
+use arrow_cache_core::{Hint, Reason, hint};
 use pgrx::pg_sys;
+
+use super::statement_terms::StatementTerms;
 
 /// Where the text of a statement is.
 #[derive(Clone, Copy)]
@@ -69,11 +72,19 @@ pub fn with_what_is_before(text: &Text) -> &[u8] {
     &sent[start..]
 }
 
-/// The text of a statement without what stands around it: what people are shown of it.
-pub fn shown(text: &Text) -> &[u8] {
-    let mut shown = raw(text).trim_ascii();
-    while let Some(rest) = shown.strip_suffix(b";") {
-        shown = rest.trim_ascii_end();
+impl StatementTerms {
+    /// The terms of the statement with this text.
+    ///
+    /// # Errors
+    /// `NoCacheHint` when the statement asks to be left alone.
+    pub fn of(text: Text) -> Result<Self, Reason> {
+        if begins_with_select(&text) {
+            return Ok(Self::USUAL);
+        }
+        match hint(with_what_is_before(&text)) {
+            None => Ok(Self::USUAL),
+            Some(Hint::Always { ttl, fragments, max_stale }) => Ok(Self { insisted: true, ttl, max_stale, fragments }),
+            Some(Hint::Never) => Err(Reason::NoCacheHint),
+        }
     }
-    shown
 }

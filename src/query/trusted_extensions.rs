@@ -22,7 +22,7 @@ const COMPILED: [u32; 2] = [INTERNAL_LANGUAGE, C_LANGUAGE];
 
 /// Which functions of an extension are safe, among those in C that are declared IMMUTABLE and have arguments and
 /// results of plain types. Lists have spaces between the names.
-enum Safe {
+pub(super) enum Safe {
     /// These.
     Only(&'static str),
     /// All but those of `names`, and those with arguments or results of `types`, as `scripts/functions/extension.py`
@@ -33,7 +33,7 @@ enum Safe {
 }
 
 /// Extensions of which not all is safe, as far as they are known.
-const KNOWN: &[(&str, Safe)] = &[
+pub(super) const KNOWN: &[(&str, Safe)] = &[
     // Whether it accepts a wrong check digit is state of the session.
     ("isn", Safe::Nothing),
     // The others read thresholds, which are settings.
@@ -66,12 +66,6 @@ fn known(extension: &CStr) -> Option<&'static Safe> {
 
 fn lists(names: &str, name: &CStr) -> bool {
     names.split(' ').any(|listed| listed.as_bytes() == name.to_bytes())
-}
-
-/// The name of an extension, in capital or small letters, if trusting it changes nothing, whatever its version.
-pub fn useless(name: &[u8]) -> Option<&'static str> {
-    let is_it = |known: &str| known.as_bytes().eq_ignore_ascii_case(name);
-    KNOWN.iter().find(|(known, safe)| is_it(known) && matches!(safe, Safe::Nothing)).map(|(known, _)| *known)
 }
 
 /// A number that stands for the present list of trusted extensions: 0 if it is empty.

@@ -14,11 +14,8 @@ use super::trusted_extensions::is_of_user;
 const MAX_TYPE_DEPTH: u32 = 8;
 
 /// Built-in types whose output depends on more than the value and settings in the key: on roles, temporary objects
-/// and other catalogs. The reg* types and aclitem, with their arrays. Ascending.
-const CATALOG_DEPENDENT: &[u32] = &[
-    24, 1008, 1033, 1034, 2202, 2203, 2204, 2205, 2206, 2207, 2208, 2209, 2210, 2211, 3734, 3735, 3769, 3770, 4089,
-    4090, 4096, 4097, 4191, 4192,
-];
+/// and other catalogs. The reg* types and aclitem. Ascending.
+const CATALOG_DEPENDENT: &[u32] = &[24, 1033, 2202, 2203, 2204, 2205, 2206, 3734, 3769, 4089, 4096, 4191];
 
 /// What a query's types mean to the cache.
 #[derive(Debug)]
@@ -83,20 +80,10 @@ impl TypeFacts {
 
     fn classify(&mut self, type_oid: pg_sys::Oid, depth: u32) {
         let number = type_oid.to_u32();
-        if number < FIRST_UNPINNED_OID {
-            self.text_search |= TEXT_SEARCH.contains(&number);
+        if depth > 0 {
             // What is part of another value is compared and hashed by the default operator class of its type, which a
-            // superuser may have made, for one that has none of its own.
-            // SAFETY: reads a catalog about a type of the server's own.
-            let element = unsafe { kept!(pg_sys::get_element_type(type_oid)) };
-            if element != pg_sys::InvalidOid {
-                self.compared_unseen |= is_compared_by_user(element);
-            }
-            if depth > 0 {
-                self.compared_unseen |= is_compared_by_user(type_oid);
-            }
-            self.foreign |= CATALOG_DEPENDENT.binary_search(&number).is_ok();
-            return;
+            // superuser may have made, also for a type of the server's own that has none.
+            self.compared_unseen |= is_compared_by_user(type_oid);
         }
         if depth > MAX_TYPE_DEPTH {
             self.too_complex = true;
@@ -104,12 +91,14 @@ impl TypeFacts {
         }
         // SAFETY: reads catalogs by OID; they return invalid values for unknown types.
         unsafe {
-            if depth > 0 {
-                self.compared_unseen |= is_compared_by_user(type_oid);
-            }
             let element = kept!(pg_sys::get_element_type(type_oid));
             if element != pg_sys::InvalidOid {
                 return self.classify(element, depth + 1);
+            }
+            if number < FIRST_UNPINNED_OID {
+                self.text_search |= TEXT_SEARCH.contains(&number);
+                self.foreign |= CATALOG_DEPENDENT.binary_search(&number).is_ok();
+                return;
             }
             match kept!(pg_sys::get_typtype(type_oid)) as u8 {
                 pg_sys::TYPTYPE_ENUM => {
@@ -165,8 +154,8 @@ fn has_cast_to_json(enum_type: pg_sys::Oid) -> bool {
     CatalogRow::find_pair(pg_sys::SysCacheIdentifier::CASTSOURCETARGET, enum_type, pg_sys::JSONOID).is_some()
 }
 
-/// regconfig and regdictionary, and their arrays.
-const TEXT_SEARCH: &[u32] = &[3734, 3735, 3769, 3770];
+/// regconfig and regdictionary.
+const TEXT_SEARCH: &[u32] = &[3734, 3769];
 
 /// Returns true if functions of a user compare or hash values of this type where they are part of others.
 fn is_compared_by_user(type_oid: pg_sys::Oid) -> bool {

@@ -7,9 +7,9 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys::{self, RTEKind};
 
-use super::enclosing::Enclosing;
+use super::enclosing::{Enclosing, joined};
 use crate::pg::compat::tree::walkers;
-use crate::pg::tree::{Tree, child, child_text, children, match_node};
+use crate::pg::tree::{Tree, child_text, children, match_node};
 
 /// Most columns that one question leads to: those made of the column, those made of these, and so on.
 const MOST_COLUMNS: u32 = 64;
@@ -19,12 +19,8 @@ const MOST_COLUMNS: u32 = 64;
 const DEEPEST: u32 = 200;
 
 /// Returns true if nothing uses a column of a query, so that the planner leaves it out. One that calls a volatile
-/// function counts as used; so does one in doubt. `query` tells the query of the column (0), and those around.
-pub fn is_unused<'t>(
-    column: Tree<'t, pg_sys::TargetEntry>,
-    query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
-) -> bool {
-    let queries = Enclosing::of(query);
+/// function counts as used; so does one in doubt. `queries` are the query of the column, and those around.
+pub fn is_unused<'t>(column: Tree<'t, pg_sys::TargetEntry>, queries: Enclosing<'t>) -> bool {
     let Some(own) = queries.innermost() else { return false };
     // The arguments of an aggregate are such entries as well.
     let is_column = children!(own.targetList as TargetEntry).any(|other| other.as_ptr() == column.as_ptr());
@@ -158,15 +154,10 @@ impl<'t> Search<'t, '_> {
 
     /// What a column of a join stands for belongs to the query of the join.
     fn join_uses(&mut self, column: Tree<'t, pg_sys::Var>, join: Tree<'t, pg_sys::RangeTblEntry>) -> bool {
-        let (skipped, taken) = match usize::try_from(column.varattno) {
-            Ok(0) => (0, usize::MAX),
-            Ok(number) => (number - 1, 1),
-            Err(_) => return true,
-        };
+        let Some(mut listed) = joined(&column, join) else { return true };
         let from = self.queries;
         self.queries = from.above(column.varlevelsup);
-        let listed = child!(join.joinaliasvars).into_iter().flat_map(Tree::items);
-        let found = listed.skip(skipped).take(taken).flatten().any(|one| self.uses(one));
+        let found = listed.any(|one| self.uses(one));
         self.queries = from;
         found
     }

@@ -208,9 +208,9 @@ write_sql($giant, 'COMMIT');
 reads('b', $of_b + 40000 - 13333, 'STALE', 'a giant has committed');
 reads('a', value('a'), 'HIT', 'a giant has committed');
 
-# More changes of running transactions than the standby remembers (32768 pairs of a sub-transaction and a table): all that is stored is
-# outdated, and nothing is stored until these transactions are over.
-my ($crowd, $tables, $parts) = (16, 120, 48);
+# More changes of running transactions than the standby remembers (8192 blocks of up to 14 tables of one sub-transaction): all that is
+# stored is outdated, and nothing is stored until these transactions are over. Of 64 sub-transactions, those of one would be put together.
+my ($crowd, $tables, $parts) = (16, 120, 60);
 write_sql($on{writer}, "DO \$\$ BEGIN FOR i IN 1 .. $tables LOOP EXECUTE format('CREATE TABLE crowded_%s (v int)', i); END LOOP; END \$\$");
 is_cached($_, value($_), 'before a crowd') for qw(a b c untouched);
 my $idle = session($primary);

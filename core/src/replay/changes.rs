@@ -61,124 +61,92 @@ impl Change {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;
 
-/// The place of a note plus one; 0 = none.
+/// The place of a block plus one; 0 = none.
 type Link = u16;
 
-/// The first changes of one transaction. Those whose ids have the same remainder share a line: one of them has it,
-/// until it is forgotten.
+/// Changes of one transaction.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Line<const PLACES: usize> {
+struct Block<const PLACES: usize> {
     xid: u32,
     len: u16,
-    /// The first of the notes that found no place in the line, of any of its transactions.
-    further: Link,
+    /// The next block of the same chain, or the next free one.
+    next: Link,
     changes: [Change; PLACES],
 }
 
-/// One change of one transaction that found no place in its line.
-#[derive(Clone, Copy)]
-struct Note {
-    xid: u32,
-    change: Change,
-    /// The next note in the bucket of (transaction, change), or the next free place.
-    next_in_bucket: Link,
-    /// The next note of the same line.
-    next_of_line: Link,
+impl<const PLACES: usize> Block<PLACES> {
+    fn noted(&self) -> &[Change] {
+        self.changes.get(..self.len.into()).unwrap_or(&self.changes)
+    }
 }
 
-const _: () = assert!(size_of::<Note>() == 12);
-
-/// What running transactions have changed: the first changes of a transaction in its line, found by its id alone, as
-/// nearly all transactions have no others. Up to `N` more are notes, found by the pair of transaction and change, and
-/// from the line. A line has place for `PLACES` changes. `LINES` and `N` are powers of two, `N` below 65536. The empty
-/// table consists of zeros.
-pub struct ChangeTable<const N: usize, const LINES: usize, const PLACES: usize> {
-    lines: [Line<PLACES>; LINES],
-    notes: [Note; N],
-    /// First note of each bucket, by hash of (transaction, change).
-    by_pair: [Link; N],
-    /// Places that were given back, linked by `next_in_bucket`.
+/// What running transactions have changed: `N` blocks of up to `PLACES` changes of one transaction. Those of
+/// transactions whose ids have the same remainder form a chain; ids are given in their order, so those of running
+/// transactions seldom share one. Of the blocks of a transaction one at most has places left. `N` is below 65535. The
+/// empty table consists of zeros.
+pub struct ChangeTable<const N: usize, const CHAINS: usize, const PLACES: usize> {
+    blocks: [Block<PLACES>; N],
+    /// The first block of each chain.
+    chains: [Link; CHAINS],
+    /// Blocks that were given back.
     free: Link,
-    /// Places from here on were never used.
-    untouched: usize,
+    /// Blocks from here on were never used.
+    untouched: Link,
 }
 
-impl<const N: usize, const LINES: usize, const PLACES: usize> ChangeTable<N, LINES, PLACES> {
+impl<const N: usize, const CHAINS: usize, const PLACES: usize> ChangeTable<N, CHAINS, PLACES> {
     /// An empty table.
     #[must_use]
     pub const fn new() -> Self {
-        const {
-            assert!(
-                N.is_power_of_two() && LINES.is_power_of_two() && N < Link::MAX as usize,
-                "places are found by remainder and linked in 16 bits"
-            )
-        };
-        let line = Line { xid: 0, len: 0, further: 0, changes: [Change(0); PLACES] };
-        let nothing = Note { xid: 0, change: Change(0), next_in_bucket: 0, next_of_line: 0 };
-        Self { lines: [line; LINES], notes: [nothing; N], by_pair: [0; N], free: 0, untouched: 0 }
+        const { assert!(N < Link::MAX as usize, "blocks are linked in 16 bits") };
+        let block = Block { xid: 0, len: 0, next: 0, changes: [Change(0); PLACES] };
+        Self { blocks: [block; N], chains: [0; CHAINS], free: 0, untouched: 0 }
     }
 
     /// Notes that the transaction has changed something, unless that is noted already.
     ///
     /// # Errors
     /// [`Full`] if there is no place left. Nothing was noted then, and what was noted before stays.
-    #[inline(always)]
     pub fn note(&mut self, xid: u32, change: Change) -> Result<(), Full> {
-        let line = &mut self.lines[Self::line_of(xid)];
-        // Those that have notes already, since the line was another's, go on with these: nothing is noted twice.
-        if line.len == 0 && line.further == 0 {
-            line.xid = xid;
-        }
-        if line.xid == xid {
-            for (n, place) in line.changes.iter_mut().enumerate() {
-                if n == usize::from(line.len) {
-                    *place = change;
-                    line.len += 1;
+        let (mut link, mut open) = (self.chains[Self::chain_of(xid)], 0);
+        while link != 0 {
+            let block = self.at(link);
+            if block.xid == xid {
+                if block.noted().contains(&change) {
                     return Ok(());
                 }
-                if *place == change {
-                    return Ok(());
+                if usize::from(block.len) < PLACES {
+                    open = link;
                 }
             }
+            link = block.next;
         }
-        self.note_further(xid, change)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn note_further(&mut self, xid: u32, change: Change) -> Result<(), Full> {
-        let (bucket, line) = (Self::bucket_of_pair(xid, change), Self::line_of(xid));
-        if !self.is_noted(bucket, xid, change) {
-            let place = self.take_place().ok_or(Full)?;
-            let (next_in_bucket, next_of_line) = (self.by_pair[bucket], self.lines[line].further);
-            *self.at_mut(place) = Note { xid, change, next_in_bucket, next_of_line };
-            (self.by_pair[bucket], self.lines[line].further) = (place, place);
+        if open == 0 {
+            open = self.take_block(xid)?;
         }
+        let block = self.at_mut(open);
+        let place = block.changes.get_mut(usize::from(block.len)).ok_or(Full)?;
+        *place = change;
+        block.len += 1;
         Ok(())
     }
 
     /// Calls `each` with every change that is noted of the transaction, in no order.
-    #[inline(always)]
     pub fn for_each(&self, xid: u32, mut each: impl FnMut(Change)) {
-        let line = &self.lines[Self::line_of(xid)];
-        if line.xid == xid {
-            line.changes.iter().take(line.len.into()).for_each(|change| each(*change));
-        }
-        let mut place = line.further;
-        while place != 0 {
-            let note = self.at(place);
-            if note.xid == xid {
-                each(note.change);
+        let mut link = self.chains[Self::chain_of(xid)];
+        while link != 0 {
+            let block = self.at(link);
+            if block.xid == xid {
+                block.noted().iter().for_each(|change| each(*change));
             }
-            place = note.next_of_line;
+            link = block.next;
         }
     }
 
     /// Forgets what is noted of the transaction.
-    #[inline(always)]
     pub fn forget(&mut self, xid: u32) {
-        self.forget_of_line(Self::line_of(xid), |other| other == xid);
+        self.forget_of_chain(Self::chain_of(xid), |other| other == xid);
     }
 
     /// Notes of `parent` what is noted of `child`, and forgets it of that.
@@ -186,21 +154,12 @@ impl<const N: usize, const LINES: usize, const PLACES: usize> ChangeTable<N, LIN
     /// # Errors
     /// [`Full`] if there is no place for all of it. Some of it may be lost then.
     pub fn pass_on(&mut self, child: u32, parent: u32) -> Result<(), Full> {
-        let line = Self::line_of(child);
-        if child == parent {
-            return Ok(());
-        }
-        if self.lines[line].xid == child {
-            let Line { len, changes, .. } = self.lines[line];
-            self.lines[line].len = 0;
-            changes.iter().take(len.into()).try_for_each(|change| self.note(parent, *change))?;
-        }
-        let mut taken = self.take_further(line, |other| other == child);
+        let mut taken = self.take_out(Self::chain_of(child), |other| other == child);
         while taken != 0 {
-            let Note { change, next_of_line, .. } = *self.at(taken);
+            let block = *self.at(taken);
             self.give_back(taken);
-            self.note(parent, change)?;
-            taken = next_of_line;
+            block.noted().iter().try_for_each(|change| self.note(parent, *change))?;
+            taken = block.next;
         }
         Ok(())
     }
@@ -208,135 +167,86 @@ impl<const N: usize, const LINES: usize, const PLACES: usize> ChangeTable<N, LIN
     /// Forgets what is noted of transactions older than `oldest_running`. Ids are compared as PostgreSQL compares them:
     /// modulo 2^32.
     pub fn forget_older(&mut self, oldest_running: u32) {
-        for line in 0..LINES {
-            self.forget_of_line(line, |xid| precedes(xid, oldest_running));
+        for chain in 0..CHAINS {
+            self.forget_of_chain(chain, |xid| precedes(xid, oldest_running));
         }
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.by_pair.fill(0);
-        self.lines.iter_mut().for_each(|line| (line.len, line.further) = (0, 0));
+        self.chains.fill(0);
         (self.free, self.untouched) = (0, 0);
     }
 
-    /// The note at a link that is not 0. The remainder changes nothing: it shows the compiler that the index is inside.
-    fn at(&self, link: Link) -> &Note {
-        &self.notes[usize::from(link).wrapping_sub(1) % N]
+    /// The block at a link that is not 0. The remainder changes nothing: it shows the compiler that the index is
+    /// inside.
+    fn at(&self, link: Link) -> &Block<PLACES> {
+        &self.blocks[usize::from(link).wrapping_sub(1) % N]
     }
 
-    fn at_mut(&mut self, link: Link) -> &mut Note {
-        &mut self.notes[usize::from(link).wrapping_sub(1) % N]
+    fn at_mut(&mut self, link: Link) -> &mut Block<PLACES> {
+        &mut self.blocks[usize::from(link).wrapping_sub(1) % N]
     }
 
-    /// The leading bits of a product depend on all bits of a factor; the other one is 2^64 divided by the golden ratio.
-    fn bucket_of_pair(xid: u32, change: Change) -> usize {
-        let pair = u64::from(xid) << 32 | u64::from(change.0);
-        (pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize % N
+    fn chain_of(xid: u32) -> usize {
+        xid as usize % CHAINS
     }
 
-    /// Ids are given in their order, so those of running transactions seldom share a line.
-    fn line_of(xid: u32) -> usize {
-        xid as usize % LINES
-    }
-
-    fn is_noted(&self, bucket: usize, xid: u32, change: Change) -> bool {
-        let mut place = self.by_pair[bucket];
-        while place != 0 {
-            let note = self.at(place);
-            if (note.xid, note.change) == (xid, change) {
-                return true;
-            }
-            place = note.next_in_bucket;
-        }
-        false
-    }
-
-    /// Forgets what is noted in a line, and beside it, of the transactions that are asked for.
-    #[inline(always)]
-    fn forget_of_line(&mut self, line: usize, is_asked_for: impl Fn(u32) -> bool) {
-        let Line { xid, further, .. } = self.lines[line];
-        if is_asked_for(xid) {
-            self.lines[line].len = 0;
-        }
-        if further != 0 {
-            self.forget_further(line, is_asked_for);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn forget_further(&mut self, line: usize, is_asked_for: impl Fn(u32) -> bool) {
-        let mut taken = self.take_further(line, is_asked_for);
+    fn forget_of_chain(&mut self, chain: usize, is_asked_for: impl Fn(u32) -> bool) {
+        let mut taken = self.take_out(chain, is_asked_for);
         while taken != 0 {
-            let place = taken;
-            taken = self.at(place).next_of_line;
-            self.give_back(place);
+            let next = self.at(taken).next;
+            self.give_back(taken);
+            taken = next;
         }
     }
 
-    /// Takes the notes out that a line has of the transactions that are asked for, in one pass: others of it may have
-    /// thousands. Returns the first of those taken, linked by `next_of_line`. They are found nowhere any more, and are
-    /// to be given back.
-    fn take_further(&mut self, line: usize, is_asked_for: impl Fn(u32) -> bool) -> Link {
-        let (mut kept, mut taken, mut place) = (0, 0, self.lines[line].further);
-        while place != 0 {
-            let Note { xid, next_of_line: next, .. } = *self.at(place);
+    /// Takes the blocks out of a chain that belong to the transactions that are asked for. Returns the first of them,
+    /// linked to the others. They are found nowhere any more, and are to be given back.
+    fn take_out(&mut self, chain: usize, is_asked_for: impl Fn(u32) -> bool) -> Link {
+        let (mut kept, mut taken, mut link) = (0, 0, self.chains[chain]);
+        while link != 0 {
+            let (xid, next) = (self.at(link).xid, self.at(link).next);
             if is_asked_for(xid) {
                 match kept {
-                    0 => self.lines[line].further = next,
-                    _ => self.at_mut(kept).next_of_line = next,
+                    0 => self.chains[chain] = next,
+                    _ => self.at_mut(kept).next = next,
                 }
-                self.unlink_from_pair(place);
-                self.at_mut(place).next_of_line = taken;
-                taken = place;
+                self.at_mut(link).next = taken;
+                taken = link;
             } else {
-                kept = place;
+                kept = link;
             }
-            place = next;
+            link = next;
         }
         taken
     }
 
-    fn unlink_from_pair(&mut self, place: Link) {
-        let Note { xid, change, next_in_bucket: next, .. } = *self.at(place);
-        let bucket = Self::bucket_of_pair(xid, change);
-        let mut before = self.by_pair[bucket];
-        if before == place {
-            self.by_pair[bucket] = next;
-            return;
-        }
-        while before != 0 {
-            let note = self.at_mut(before);
-            if note.next_in_bucket == place {
-                note.next_in_bucket = next;
-                return;
-            }
-            before = note.next_in_bucket;
-        }
+    /// An empty block of the transaction, in its chain.
+    fn take_block(&mut self, xid: u32) -> Result<Link, Full> {
+        let link = self.free;
+        let link = if link != 0 {
+            self.free = self.at(link).next;
+            link
+        } else if usize::from(self.untouched) < N {
+            self.untouched += 1;
+            self.untouched
+        } else {
+            return Err(Full);
+        };
+        let first = std::mem::replace(&mut self.chains[Self::chain_of(xid)], link);
+        let block = self.at_mut(link);
+        (block.xid, block.len, block.next) = (xid, 0, first);
+        Ok(link)
     }
 
-    fn take_place(&mut self) -> Option<Link> {
-        if self.free != 0 {
-            let place = self.free;
-            self.free = self.at(place).next_in_bucket;
-            return Some(place);
-        }
-        let place = self.untouched + 1;
-        if place > N {
-            return None;
-        }
-        self.untouched = place;
-        Some(place as Link)
-    }
-
-    fn give_back(&mut self, place: Link) {
-        self.at_mut(place).next_in_bucket = self.free;
-        self.free = place;
+    fn give_back(&mut self, link: Link) {
+        self.at_mut(link).next = self.free;
+        self.free = link;
     }
 }
 
-impl<const N: usize, const LINES: usize, const PLACES: usize> Default for ChangeTable<N, LINES, PLACES> {
+impl<const N: usize, const CHAINS: usize, const PLACES: usize> Default for ChangeTable<N, CHAINS, PLACES> {
     fn default() -> Self {
         Self::new()
     }

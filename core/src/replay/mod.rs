@@ -9,4 +9,4 @@ pub use changes::{Change, ChangeKind, ChangeTable, Full};
 pub use state::{ReplayFault, ReplayState};
 
 /// What the running transactions of a primary have changed, as the process that replays keeps it.
-pub type ReplayedChanges = ChangeTable<32_768, 1024, 14>;
+pub type ReplayedChanges = ChangeTable<8192, 1024, 14>;

@@ -20,30 +20,6 @@ pub enum ReplayFault {
     Failure = 3,
 }
 
-impl ReplayFault {
-    const ALL: [Self; 3] = [Self::CustomResourceManager, Self::UnknownRecord, Self::Failure];
-
-    /// A name for views.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::CustomResourceManager => "custom_resource_manager",
-            Self::UnknownRecord => "unknown_record",
-            Self::Failure => "internal_failure",
-        }
-    }
-
-    /// A sentence for the log.
-    #[must_use]
-    pub const fn sentence(self) -> &'static str {
-        match self {
-            Self::CustomResourceManager => "Replay has met a record of an extension's resource manager.",
-            Self::UnknownRecord => "Replay has met a record of an unknown kind.",
-            Self::Failure => "Reading a record has failed.",
-        }
-    }
-}
-
 /// Set in the word when a line of the log has told of the fault.
 const TOLD: u32 = 1 << 31;
 
@@ -64,7 +40,8 @@ impl<'a> ReplayState<'a> {
     #[must_use]
     pub fn fault(&self) -> Option<ReplayFault> {
         let code = self.word.load(Acquire) & !TOLD;
-        ReplayFault::ALL.into_iter().find(|fault| *fault as u32 == code)
+        let all = [ReplayFault::CustomResourceManager, ReplayFault::UnknownRecord, ReplayFault::Failure];
+        all.into_iter().find(|fault| *fault as u32 == code)
     }
 
     /// Switches it off. The first fault stays. To be called before the record is replayed that was not understood.

@@ -50,14 +50,6 @@ impl SlotState {
         snapshot.all_finished(&self.window) && self.publishers().all(|xid| snapshot.finished(xid))
     }
 
-    /// Returns true if a slot can be in this state. No publisher is remembered twice, and both ends of a window belong
-    /// to it.
-    pub(crate) fn is_possible(&self) -> bool {
-        let are_distinct = (1..PENDING).all(|n| self.pending[n] == 0 || !self.pending[..n].contains(&self.pending[n]));
-        let window = &self.window;
-        are_distinct && (window.is_empty() || (window.holds(window.low) && window.holds(window.high)))
-    }
-
     fn publishers(&self) -> impl Iterator<Item = u64> + '_ {
         self.pending.iter().copied().filter(|&xid| xid != 0)
     }
@@ -149,48 +141,8 @@ impl Slot {
     /// Publishers that have ended are forgotten: a snapshot that sees `xid` sees them too, and one that does not is
     /// refused because of `xid`.
     pub fn publish(&self, xid: u64, oldest_running: u64, is_running: impl FnMut(u64) -> bool, now: i64) {
-        if self.try_publish(xid, oldest_running, now) {
-            return;
-        }
         let ended = self.find_ended(xid, oldest_running, is_running);
         self.enter(xid, &ended, now);
-    }
-
-    /// Publishes as [`Slot::publish`] does, if one publisher at most is remembered, and nobody has to be asked whether
-    /// that has ended, as nearly always. False if that is not so, or another process writes at this moment: then
-    /// nothing was published.
-    #[inline(always)]
-    #[must_use]
-    pub fn try_publish(&self, xid: u64, oldest_running: u64, now: i64) -> bool {
-        self.has_none_but_ended(xid, oldest_running)
-            && self.try_begin().inspect(|sequence| self.replace_or_add(*sequence, xid, oldest_running, now)).is_some()
-    }
-
-    /// Returns true if one publisher is remembered at most, `xid` itself or one that has ended, as far as that is known
-    /// without a question. While another process stores, this is a guess.
-    #[inline(always)]
-    fn has_none_but_ended(&self, xid: u64, oldest_running: u64) -> bool {
-        let [first, others @ ..] = &self.pending;
-        let first = first.load(Relaxed);
-        others.iter().fold(self.window_marks.load(Relaxed), |any, cell| any | cell.load(Relaxed)) == 0
-            && (first < oldest_running || first == xid || first == 0)
-    }
-
-    /// The rest of `try_publish`, after the sequence word has become odd. Nobody else stores now.
-    #[inline(always)]
-    fn replace_or_add(&self, sequence: u64, xid: u64, oldest_running: u64, now: i64) {
-        if self.has_none_but_ended(xid, oldest_running) {
-            self.replace_publisher(sequence, xid, now);
-        } else {
-            self.add_begun(sequence, xid, now);
-        }
-    }
-
-    /// Somebody has published since the slot was looked at.
-    #[cold]
-    #[inline(never)]
-    fn add_begun(&self, sequence: u64, xid: u64, now: i64) {
-        self.change_begun(sequence, now, |state| state.add(xid));
     }
 
     /// The first half of [`Slot::publish`]: finds publishers that `xid` can stand for. It stores nothing.
@@ -228,15 +180,7 @@ impl Slot {
     /// A slot that was published in this way alone has one publisher, in the first place. Others are left as they are,
     /// which could only make readers refuse more.
     pub fn publish_replayed(&self, xid: u64, now: i64) {
-        self.replace_publisher(self.begin(), xid, now);
-    }
-
-    /// The rest of publishing from the process that replays, after the sequence word has become odd.
-    #[inline(always)]
-    fn replace_publisher(&self, sequence: u64, xid: u64, now: i64) {
-        self.pending[0].store(xid, Relaxed);
-        self.last_change.store(now, Relaxed);
-        self.sequence.store(sequence.wrapping_add(2), Release);
+        self.change(now, |state| state.pending[0] = xid);
     }
 
     /// Moves the version and nothing else: results stored under the old one are outdated, and new ones can be stored at
@@ -247,11 +191,7 @@ impl Slot {
 
     /// Runs `edit` on the state with the sequence word odd, and stores the state under the next version.
     fn change(&self, now: i64, edit: impl FnOnce(&mut SlotState)) {
-        self.change_begun(self.begin(), now, edit);
-    }
-
-    /// The same after the sequence word has become odd.
-    fn change_begun(&self, sequence: u64, now: i64, edit: impl FnOnce(&mut SlotState)) {
+        let sequence = self.begin();
         let mut state = self.load(sequence);
         edit(&mut state);
         state.last_change = now;
@@ -260,34 +200,18 @@ impl Slot {
     }
 
     /// Makes the sequence word odd and returns what it was.
-    #[inline(always)]
     fn begin(&self) -> u64 {
-        self.try_begin().unwrap_or_else(|| self.wait_and_begin())
-    }
-
-    /// The same, unless another writer stores at this moment.
-    #[inline(always)]
-    fn try_begin(&self) -> Option<u64> {
-        let current = self.sequence.load(Relaxed);
-        let odd = current.wrapping_add(1);
-        if current & 1 != 0 || self.sequence.compare_exchange_weak(current, odd, Acquire, Relaxed).is_err() {
-            return None;
-        }
-        // Pairs with the fence of `read`: a reader that sees one of the stores that follow sees the word odd or later.
-        fence(Release);
-        Some(current)
-    }
-
-    /// Another writer stores at this moment.
-    #[cold]
-    #[inline(never)]
-    fn wait_and_begin(&self) -> u64 {
         let mut waits = 0;
         loop {
-            wait(&mut waits);
-            if let Some(before) = self.try_begin() {
-                return before;
+            let current = self.sequence.load(Relaxed);
+            let odd = current.wrapping_add(1);
+            if current & 1 == 0 && self.sequence.compare_exchange_weak(current, odd, Acquire, Relaxed).is_ok() {
+                // Pairs with the fence of `read`: a reader that sees one of the stores that follow sees the word odd or
+                // later.
+                fence(Release);
+                return current;
             }
+            wait(&mut waits);
         }
     }
 
@@ -372,8 +296,9 @@ mod tests {
         assert_eq!(slot.read(), SlotState { version: 5, last_change: 70, ..state([110, 105, 0]) });
         // Somebody has published since the slot was looked at.
         let slot = Slot::from(state([7, 105, 0]));
-        let sequence = slot.begin();
-        slot.replace_or_add(sequence, 110, OLDEST, 70);
-        assert_eq!(slot.read(), SlotState { version: 5, last_change: 70, ..state([7, 105, 110]) });
+        let ended = slot.find_ended(110, OLDEST, |other| other == 105);
+        slot.publish(106, OLDEST, |other| other == 105, 69);
+        slot.enter(110, &ended, 70);
+        assert_eq!(slot.read(), SlotState { version: 6, last_change: 70, ..state([106, 105, 110]) });
     }
 }

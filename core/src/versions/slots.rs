@@ -33,23 +33,6 @@ pub fn slot_count(memory: usize) -> usize {
 #[repr(transparent)]
 pub struct SlotId(pub u32);
 
-/// Where the slots of a database's relations are.
-#[derive(Clone, Copy, Debug)]
-pub struct RelationSlots {
-    first: u32,
-    mask: u32,
-}
-
-impl RelationSlots {
-    /// The slot of a relation.
-    #[must_use]
-    pub fn slot(&self, relation: u32) -> SlotId {
-        // Ids that follow each other have slots that do: relations of one database share a slot only if their ids lie
-        // far apart.
-        SlotId(FIXED_SLOTS as u32 + (self.first.wrapping_add(relation) & self.mask))
-    }
-}
-
 /// View over all slots of the block and the floor below which nothing is known.
 #[derive(Clone, Copy)]
 pub struct Versions<'a> {
@@ -71,15 +54,11 @@ impl<'a> Versions<'a> {
     /// The slot of a relation: of its rows and of its definition. On a standby also the slot of a file, by its number.
     #[must_use]
     pub fn relation(&self, database: u32, relation: u32) -> SlotId {
-        self.relations(database).slot(relation)
-    }
-
-    /// The slots of all relations of a database.
-    #[must_use]
-    pub fn relations(&self, database: u32) -> RelationSlots {
-        // Their number is a power of two of 32 bits.
+        // Their number is a power of two of 32 bits. Ids that follow each other have slots that do: relations of one
+        // database share a slot only if their ids lie far apart.
         let mask = (self.slots.len() - FIXED_SLOTS - 1) as u32;
-        RelationSlots { first: (scatter(u64::from(database)) >> 1) as u32, mask }
+        let first = (scatter(u64::from(database)) >> 1) as u32;
+        SlotId(FIXED_SLOTS as u32 + (first.wrapping_add(relation) & mask))
     }
 
     /// The slot for changes of definitions that no relation stands for (functions, operators, casts, …) in a database,

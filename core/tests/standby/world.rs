@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Number of notes that the table has room for, beside the one in the line.
-const NOTES: usize = 1;
+const NOTES: usize = 2;
 
 /// What a statement returned.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -16,29 +16,19 @@ mod rows;
 use arrow_cache_core::ReplayFault;
 use pgrx::pg_sys::RmgrIds;
 
+use crate::invalidation::definitions::Definitions;
 use crate::pg::wal_record::WalRecord;
 use crate::shmem;
-pub use definitions::Redefined;
-use publisher::{Publisher, begin_anew, may_be_read, publisher, surely, switch_off};
+use publisher::{begin_anew, may_be_read, publisher, surely, switch_off};
 
 /// To be called before a record of either manager of the heap is replayed.
 ///
 /// # Safety
 /// Called by the startup process, with a record that it is about to replay.
-#[inline(always)]
 pub unsafe fn before_rows(record: WalRecord<'_>) {
-    // SAFETY: no other reference is alive, since this is not called while it runs.
-    let publisher = unsafe { publisher() };
-    if rows::is_change(record) && !publisher.has_just_noted(record) {
-        note(publisher, record);
-    }
-}
-
-/// The rest of `before_rows`: apart, so that most records need no frame.
-#[inline(never)]
-fn note(publisher: &mut Publisher, record: WalRecord<'_>) {
-    if may_be_read() {
-        surely(|| publisher.note(record));
+    if rows::is_change(record) && may_be_read() {
+        // SAFETY: no other reference is alive, since this is not called while it runs.
+        surely(|| unsafe { publisher() }.note(record));
     }
 }
 
@@ -47,13 +37,12 @@ fn note(publisher: &mut Publisher, record: WalRecord<'_>) {
 ///
 /// # Safety
 /// As for `before_rows`.
-pub unsafe fn before(record: WalRecord<'_>) -> Option<Redefined> {
+pub unsafe fn before(record: WalRecord<'_>) -> Option<Definitions> {
     if !may_be_read() {
         return None;
     }
     // SAFETY: as in `before_rows`.
     let publisher = unsafe { publisher() };
-    publisher.may_forget();
     surely(|| match record.manager() {
         RmgrIds::RM_XACT_ID => publisher.transaction(record),
         RmgrIds::RM_STANDBY_ID => {
@@ -73,7 +62,7 @@ pub unsafe fn before(record: WalRecord<'_>) -> Option<Redefined> {
 ///
 /// # Safety
 /// As for `before_rows`, with the record that `before` was called with.
-pub unsafe fn after(record: WalRecord<'_>, redefined: &Redefined) {
+pub unsafe fn after(record: WalRecord<'_>, redefined: Definitions) {
     // SAFETY: as in `before_rows`.
     surely(|| unsafe { publisher() }.finish(record, redefined));
 }

@@ -5,44 +5,29 @@
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use arrow_cache_core::versions::slots::RelationSlots;
 use arrow_cache_core::{ChangeKind, Counter, ReplayFault, ReplayedChanges, SlotId, widen_xid};
 use pgrx::pg_sys;
 use pgrx::pg_sys::HotStandbyState::STANDBY_SNAPSHOT_PENDING;
 
-use super::definitions::Redefined;
+use super::definitions::{for_each_slot, redefined_by};
 use super::rows;
+use crate::invalidation::definitions::Definitions;
 use crate::pg::backend_local::Local;
-use crate::pg::compat::RelationFile;
 use crate::pg::wal_record::{Ended, WalRecord};
 use crate::pg::{backend, compat};
-use crate::shmem::{self, SharedStore};
+use crate::shmem;
 
 /// What the startup process knows.
 pub struct Publisher {
     /// What running transactions have changed.
     changes: ReplayedChanges,
-    /// The cache, once it was asked for.
-    store: Option<SharedStore>,
-    /// The transaction and the file of the record before, if that is noted: the next one often changes the same.
-    latest: (u32, RelationFile),
-    /// The database of that record, and the slots of its relations.
-    slots: Option<(u32, RelationSlots)>,
     /// The notes of transactions up to this id may lack catalogs: one was rewritten while they ran.
     incomplete: u64,
 }
 
-/// No transaction, and no file.
-const NOTHING: (u32, RelationFile) = (0, RelationFile { database: 0, number: 0 });
-
 /// It lies where pages that are not touched take no memory: only the startup process touches it.
-static PUBLISHER: Local<UnsafeCell<Publisher>> = Local::new(UnsafeCell::new(Publisher {
-    changes: ReplayedChanges::new(),
-    store: None,
-    latest: NOTHING,
-    slots: None,
-    incomplete: 0,
-}));
+static PUBLISHER: Local<UnsafeCell<Publisher>> =
+    Local::new(UnsafeCell::new(Publisher { changes: ReplayedChanges::new(), incomplete: 0 }));
 
 /// The publisher of this process.
 ///
@@ -84,47 +69,15 @@ pub fn begin_anew() {
     }
 }
 
-/// The cache, which is asked for once.
-#[inline(always)]
-fn attached(store: &mut Option<SharedStore>) -> Option<&SharedStore> {
-    if store.is_none() {
-        *store = shmem::store_without_area();
-    }
-    store.as_ref()
-}
-
 impl Publisher {
-    /// Returns true if the record changes rows of the same file as that before, in the same transaction.
-    #[inline(always)]
-    pub fn has_just_noted(&self, record: WalRecord<'_>) -> bool {
-        let (xid, file) = self.latest;
-        record.transaction() == xid && record.first_file() == Some(file)
-    }
-
-    /// To be called before a note is forgotten, since `latest` may say that it is there.
-    pub fn may_forget(&mut self) {
-        self.latest = NOTHING;
-    }
-
     /// Notes what a transaction, which has not ended, has changed.
-    #[inline(always)]
     pub fn note(&mut self, record: WalRecord<'_>) {
-        let Some(file) = record.first_file() else { return };
-        let slots = match self.slots {
-            Some((database, slots)) if database == file.database => slots,
-            _ => {
-                let Some(store) = attached(&mut self.store) else { return };
-                self.slots.insert((file.database, store.versions().relations(file.database))).1
-            }
-        };
-        let Some(change) = rows::change(record, file, slots) else { return };
+        let (Some(file), Some(store)) = (record.first_file(), shmem::store_without_area()) else { return };
+        let Some(change) = rows::change(record, file, store.versions()) else { return };
         let xid = record.transaction();
         if xid == 0 {
             return switch_off(ReplayFault::UnknownRecord);
         }
-        // That rows of a catalog were changed says all that a row which is overwritten does, but not the other way
-        // round.
-        self.latest = if rows::is_in_place(record) { NOTHING } else { (xid, file) };
         if self.changes.note(xid, change).is_err() {
             self.forget_all();
         }
@@ -136,7 +89,6 @@ impl Publisher {
     #[inline(never)]
     fn forget_all(&mut self) {
         self.changes.clear();
-        self.may_forget();
         begin_anew();
     }
 
@@ -146,7 +98,7 @@ impl Publisher {
     }
 
     /// A record of transactions: publishes commits.
-    pub fn transaction(&mut self, record: WalRecord<'_>) -> Option<Redefined> {
+    pub fn transaction(&mut self, record: WalRecord<'_>) -> Option<Definitions> {
         if let Some(end) = record.end() {
             if end.commits {
                 return self.publish(&end);
@@ -164,8 +116,8 @@ impl Publisher {
 
     /// Publishes what a transaction and its sub-transactions have changed, and forgets it. Returns what they redefine,
     /// if anything: `finish` is due then.
-    fn publish(&mut self, commit: &Ended<'_>) -> Option<Redefined> {
-        let store = attached(&mut self.store)?;
+    fn publish(&mut self, commit: &Ended<'_>) -> Option<Definitions> {
+        let store = shmem::store_without_area()?;
         let versions = store.versions();
         let next = compat::next_full_transaction_id();
         let xid = widen_xid(next, commit.xid);
@@ -183,23 +135,24 @@ impl Publisher {
                 ChangeKind::Catalog(_) | ChangeKind::CatalogInPlace(_) => has_catalogs = true,
             });
         }
-        let mut redefined = Redefined::default();
+        let mut redefined = Definitions::default();
         if has_catalogs || !commit.messages.is_empty() {
-            redefined = Redefined::by(commit, &self.changes);
-            if redefined.rewrites_catalog {
+            let rewrites_catalog;
+            (redefined, rewrites_catalog) = redefined_by(commit, &self.changes);
+            if rewrites_catalog {
                 self.incomplete = next;
             }
             if xid <= versions.base_floor().max(self.incomplete) && !commit.messages.is_empty() {
                 // Not all may be noted that it has changed, so its messages may be about other catalogs than those that
                 // are.
-                redefined.add_all();
+                redefined = Definitions::ALL;
             }
         }
         if redefined.any {
             // Counted off by `finish`, when the invalidations have been sent.
             let definers = store.definers();
-            redefined.for_each_slot(commit, versions, |slot| definers.enter(slot));
-            redefined.for_each_slot(commit, versions, publish);
+            for_each_slot(redefined, commit, versions, |slot| definers.enter(slot));
+            for_each_slot(redefined, commit, versions, publish);
         }
         store.counters().add(store.stripe(), Counter::Invalidations, count);
         self.forget(commit);
@@ -207,13 +160,13 @@ impl Publisher {
     }
 
     /// Moves the slots of what a commit redefines once more, when its invalidations have been sent.
-    pub fn finish(&mut self, record: WalRecord<'_>, redefined: &Redefined) {
-        if let Some(store) = attached(&mut self.store)
+    pub fn finish(&mut self, record: WalRecord<'_>, redefined: Definitions) {
+        if let Some(store) = shmem::store_without_area()
             && let Some(commit) = record.end()
         {
             let (versions, definers) = (store.versions(), store.definers());
-            redefined.for_each_slot(&commit, versions, |slot| versions.slot(slot).bump(commit.time));
-            redefined.for_each_slot(&commit, versions, |slot| definers.leave(slot));
+            for_each_slot(redefined, &commit, versions, |slot| versions.slot(slot).bump(commit.time));
+            for_each_slot(redefined, &commit, versions, |slot| definers.leave(slot));
         }
     }
 

@@ -1,7 +1,6 @@
 //! What a record of the heap changes, for whoever reads rows. Keeps nothing.
 
-use arrow_cache_core::Change;
-use arrow_cache_core::versions::slots::RelationSlots;
+use arrow_cache_core::{Change, Versions};
 use pgrx::pg_sys::RmgrIds;
 
 use crate::invalidation::catalogs::is_meaningful_catalog;
@@ -36,17 +35,14 @@ pub fn is_change(record: WalRecord<'_>) -> bool {
     changing & bit(record.info() & OPERATION) != 0
 }
 
-/// Returns true if a record overwrites a row where it stands.
-pub fn is_in_place(record: WalRecord<'_>) -> bool {
-    record.info() & OPERATION == INPLACE
-}
-
-/// What a record of such a kind changes in a file, in a database with these slots; `None` if nothing that a result
-/// rests on. A catalog that still has its first file is known by the file's number, which is its OID.
-#[inline(always)]
-pub fn change(record: WalRecord<'_>, file: RelationFile, slots: RelationSlots) -> Option<Change> {
-    match (file.number as u16, is_in_place(record)) {
-        (_, false) if file.number >= FIRST_USER_OID => Some(Change::slot(slots.slot(file.number))),
+/// What a record of such a kind changes in a file; `None` if nothing that a result rests on. A catalog that still has
+/// its first file is known by the file's number, which is its OID.
+pub fn change(record: WalRecord<'_>, file: RelationFile, versions: Versions<'_>) -> Option<Change> {
+    let is_in_place = record.info() & OPERATION == INPLACE;
+    match (file.number as u16, is_in_place) {
+        (_, false) if file.number >= FIRST_USER_OID => {
+            Some(Change::slot(versions.relation(file.database, file.number)))
+        }
         // A catalog that no result rests on, or statistics of one that has been rewritten.
         _ if !is_meaningful_catalog(file.number) => None,
         (catalog, false) => Some(Change::catalog(catalog)),

@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 
-use pgrx::pg_sys::{self, ParamKind, SQLValueFunctionOp};
+use pgrx::pg_sys::{self, SQLValueFunctionOp};
 
 use super::conditions;
 use super::cuts::MOST;
@@ -153,23 +153,6 @@ impl ClockTrees {
     pub fn count(self) -> usize {
         self.count
     }
-
-    /// The same with NULL in the place of all parameters, in the current memory context.
-    ///
-    /// # Safety
-    /// As `entries`.
-    pub(super) unsafe fn without_params(self) -> Self {
-        let nulls = |node: Tree<'_, pg_sys::Node>, _depth: u32| {
-            let param = node.as_a::<pg_sys::Param>().filter(|param| param.paramkind == ParamKind::PARAM_EXTERN)?;
-            // SAFETY: a node of the type of the parameter.
-            Some(unsafe { kept!(pg_sys::makeNullConst(param.paramtype, param.paramtypmod, param.paramcollid)).cast() })
-        };
-        // SAFETY: the caller's promise.
-        unsafe {
-            let one = |entry: &Carried| entry.with(|node| replaced(node, &mut { nulls }));
-            Self::made_of(self.entries().iter().map(one).collect())
-        }
-    }
 }
 
 /// textcat(text, text)
@@ -179,7 +162,7 @@ const TEXTCAT: u32 = 1258;
 ///
 /// # Safety
 /// Null, or a part of a valid tree.
-pub(super) unsafe fn executable(node: *mut pg_sys::Node) -> *mut pg_sys::Node {
+pub unsafe fn executable(node: *mut pg_sys::Node) -> *mut pg_sys::Node {
     // SAFETY: the caller's promise; a copy that nobody else knows.
     unsafe {
         let expression = Tree::enter(node).map_or(node, as_executed);

@@ -1,7 +1,7 @@
-//! Operators that compare dates and timestamps, also of two types, and where a value of one type cuts the values of
-//! another. Reads the session's time zone; keeps nothing.
+//! Operators that compare intervals, dates and timestamps, also of two types, and where a value of one type cuts the
+//! values of another. Reads the session's time zone; keeps nothing.
 
-use pgrx::pg_sys::{self, DATEOID, Datum, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
+use pgrx::pg_sys::{DATEOID, Datum, INTERVALOID, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
 
 use super::cuts::rank;
 use crate::pg::neighbour_search::TimeColumn;
@@ -36,52 +36,34 @@ impl Operator {
 
 use Operator::{Greater, GreaterOrEqual, Less, LessOrEqual};
 
-/// An operator: its OID, that of the function behind it, the types of both sides, and what it says.
-pub(super) type Listed = (u32, u32, Oid, Oid, Operator);
+/// An operator: the function behind it, the types of both sides, and what it says.
+pub(super) type Listed = (u32, Oid, Oid, Operator);
 
+/// What the operators of a row say, in their order.
+const ORDER: [Operator; 4] = [Less, LessOrEqual, Greater, GreaterOrEqual];
+
+/// The types of both sides, and the operators, each with the function behind it.
 #[rustfmt::skip]
-const OPERATORS: [Listed; 36] = [
-    (1095, 1087, DATEOID, DATEOID, Less),
-    (1096, 1088, DATEOID, DATEOID, LessOrEqual),
-    (1097, 1089, DATEOID, DATEOID, Greater),
-    (1098, 1090, DATEOID, DATEOID, GreaterOrEqual),
-    (2062, 2054, TIMESTAMPOID, TIMESTAMPOID, Less),
-    (2063, 2055, TIMESTAMPOID, TIMESTAMPOID, LessOrEqual),
-    (2064, 2057, TIMESTAMPOID, TIMESTAMPOID, Greater),
-    (2065, 2056, TIMESTAMPOID, TIMESTAMPOID, GreaterOrEqual),
-    (1322, 1154, TIMESTAMPTZOID, TIMESTAMPTZOID, Less),
-    (1323, 1155, TIMESTAMPTZOID, TIMESTAMPTZOID, LessOrEqual),
-    (1324, 1157, TIMESTAMPTZOID, TIMESTAMPTZOID, Greater),
-    (1325, 1156, TIMESTAMPTZOID, TIMESTAMPTZOID, GreaterOrEqual),
-    (2345, 2338, DATEOID, TIMESTAMPOID, Less),
-    (2346, 2339, DATEOID, TIMESTAMPOID, LessOrEqual),
-    (2349, 2341, DATEOID, TIMESTAMPOID, Greater),
-    (2348, 2342, DATEOID, TIMESTAMPOID, GreaterOrEqual),
-    (2371, 2364, TIMESTAMPOID, DATEOID, Less),
-    (2372, 2365, TIMESTAMPOID, DATEOID, LessOrEqual),
-    (2375, 2367, TIMESTAMPOID, DATEOID, Greater),
-    (2374, 2368, TIMESTAMPOID, DATEOID, GreaterOrEqual),
-    (2358, 2351, DATEOID, TIMESTAMPTZOID, Less),
-    (2359, 2352, DATEOID, TIMESTAMPTZOID, LessOrEqual),
-    (2362, 2354, DATEOID, TIMESTAMPTZOID, Greater),
-    (2361, 2355, DATEOID, TIMESTAMPTZOID, GreaterOrEqual),
-    (2384, 2377, TIMESTAMPTZOID, DATEOID, Less),
-    (2385, 2378, TIMESTAMPTZOID, DATEOID, LessOrEqual),
-    (2388, 2380, TIMESTAMPTZOID, DATEOID, Greater),
-    (2387, 2381, TIMESTAMPTZOID, DATEOID, GreaterOrEqual),
-    (2534, 2520, TIMESTAMPOID, TIMESTAMPTZOID, Less),
-    (2535, 2521, TIMESTAMPOID, TIMESTAMPTZOID, LessOrEqual),
-    (2538, 2523, TIMESTAMPOID, TIMESTAMPTZOID, Greater),
-    (2537, 2524, TIMESTAMPOID, TIMESTAMPTZOID, GreaterOrEqual),
-    (2540, 2527, TIMESTAMPTZOID, TIMESTAMPOID, Less),
-    (2541, 2528, TIMESTAMPTZOID, TIMESTAMPOID, LessOrEqual),
-    (2544, 2530, TIMESTAMPTZOID, TIMESTAMPOID, Greater),
-    (2543, 2531, TIMESTAMPTZOID, TIMESTAMPOID, GreaterOrEqual),
+const OPERATORS: [(Oid, Oid, [(u32, u32); 4]); 10] = [
+    (DATEOID, DATEOID, [(1095, 1087), (1096, 1088), (1097, 1089), (1098, 1090)]),
+    (TIMESTAMPOID, TIMESTAMPOID, [(2062, 2054), (2063, 2055), (2064, 2057), (2065, 2056)]),
+    (TIMESTAMPTZOID, TIMESTAMPTZOID, [(1322, 1154), (1323, 1155), (1324, 1157), (1325, 1156)]),
+    (DATEOID, TIMESTAMPOID, [(2345, 2338), (2346, 2339), (2349, 2341), (2348, 2342)]),
+    (TIMESTAMPOID, DATEOID, [(2371, 2364), (2372, 2365), (2375, 2367), (2374, 2368)]),
+    (DATEOID, TIMESTAMPTZOID, [(2358, 2351), (2359, 2352), (2362, 2354), (2361, 2355)]),
+    (TIMESTAMPTZOID, DATEOID, [(2384, 2377), (2385, 2378), (2388, 2380), (2387, 2381)]),
+    (TIMESTAMPOID, TIMESTAMPTZOID, [(2534, 2520), (2535, 2521), (2538, 2523), (2537, 2524)]),
+    (TIMESTAMPTZOID, TIMESTAMPOID, [(2540, 2527), (2541, 2528), (2544, 2530), (2543, 2531)]),
+    (INTERVALOID, INTERVALOID, [(1332, 1164), (1333, 1165), (1334, 1167), (1335, 1166)]),
 ];
 
 /// The operator with this OID, if it is listed.
-pub(super) fn listed(operator: pg_sys::Oid) -> Option<&'static Listed> {
-    OPERATORS.iter().find(|(number, ..)| *number == operator.to_u32())
+pub(super) fn listed(operator: Oid) -> Option<Listed> {
+    OPERATORS.iter().find_map(|(left, right, operators)| {
+        let (says, (_, function)) =
+            ORDER.iter().zip(operators).find(|(_, (number, _))| *number == operator.to_u32())?;
+        Some((*function, *left, *right, *says))
+    })
 }
 
 /// A column, with the operators by which its values are sought.
@@ -89,20 +71,9 @@ pub(super) fn time_column(table: Oid, number: i16, type_oid: Oid) -> Option<Time
     /// `=` of two values of a type, and the length of its values.
     const EQUALITIES: [(Oid, u32, i32); 3] = [(DATEOID, 1093, 4), (TIMESTAMPOID, 2060, 8), (TIMESTAMPTZOID, 1320, 8)];
     let (_, equal, length) = *EQUALITIES.iter().find(|(listed, ..)| *listed == type_oid)?;
-    let operator = |wanted: Operator| {
-        let is_it = |found: &&Listed| found.2 == type_oid && found.3 == type_oid && found.4 == wanted;
-        OPERATORS.iter().find(is_it).map(|found| Oid::from(found.0))
-    };
-    Some(TimeColumn {
-        table,
-        number,
-        type_oid,
-        length,
-        less: operator(Less)?,
-        greater: operator(Greater)?,
-        not_less: operator(GreaterOrEqual)?,
-        equal: equal.into(),
-    })
+    let (_, _, operators) = OPERATORS.iter().find(|(left, right, _)| *left == type_oid && *right == type_oid)?;
+    let [less, _, greater, not_less] = operators.map(|(operator, _)| Oid::from(operator));
+    Some(TimeColumn { table, number, type_oid, length, less, greater, not_less, equal: equal.into() })
 }
 
 /// Returns true if a column of one type that is compared with a value of another one is split like one that is compared

@@ -1,44 +1,44 @@
 //! Clock expressions are computed here, as the statement that asks would compute them: by the server's executor, under
-//! the same settings, at the same time. One that has the same value at the far end of the present minute settles.
+//! the same settings, at the same time.
 //!
 //! Their functions may raise: a date may be out of range, a zone unknown. Such an ERROR is dropped, without a
 //! subtransaction, and the statement is bypassed; if it needs the value, it raises the ERROR itself. That is sound
 //! because these functions take no lock, pin nothing and change nothing: they compute, and allocate in a context that
 //! is emptied afterwards. Nor does the executor keep anything else of an expression without columns and sub-queries.
 
-use std::cell::Cell;
-
 use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum, Oid};
 
-use super::carried::{Carried, ClockTrees, executable};
+use super::carried::ClockTrees;
 use super::cuts::Cuts;
-use super::expression::{closed, type_of};
-use super::leaf::{Leaf, Moment};
+use super::expression::type_of;
 use super::lengths::turn;
 use super::noted::Noted;
 use super::split::Split;
 use super::types::form_of;
 use crate::error::is_about_a_value;
-use crate::pg::backend_local::Local;
-use crate::pg::computing::{Unshown, compute, prepare};
+use crate::pg::computing::{Unshown, compute};
 use crate::pg::error_passing::{keeping, unless};
 use crate::pg::memory_context::context_below;
-use crate::pg::server;
 use crate::pg::tree::Tree;
-use crate::pg::tree_making::replaced;
 use crate::query::parameters;
+
+/// Tells whether an expression that has this value, with these parameters, will have it for a while. The expression
+/// must be in memory, and the value one of it.
+pub type Settles = unsafe fn(Tree<'_, pg_sys::Node>, &Value, Option<Tree<'_, pg_sys::ParamListInfoData>>) -> bool;
 
 /// What the clock expressions of a statement are computed with.
 #[derive(Clone, Copy)]
 pub struct Clock<'q> {
     /// The expressions.
     pub trees: ClockTrees,
-    /// The values of the statement's parameters. Without any, a parameter counts as NULL: such a statement is only
-    /// asked about.
+    /// The values of the statement's parameters.
     pub params: Option<Tree<'q, pg_sys::ParamListInfoData>>,
     /// The statement is started, and all its rows are read, within one message of the client.
     pub one_message: bool,
+    /// Tells whether a value will stay the same for long enough to be of use in a key (`settling`). Neither answer
+    /// makes a wrong key.
+    pub settles: Settles,
 }
 
 /// A value.
@@ -51,21 +51,7 @@ pub struct Value {
     /// Its type.
     pub type_oid: Oid,
     /// The length of values of that type, and whether they are passed by value.
-    form: (i16, bool),
-}
-
-impl Value {
-    /// Returns true if it is the same value, byte for byte.
-    ///
-    /// # Safety
-    /// Two values of one type, which are still there.
-    unsafe fn equals(&self, other: &Self) -> bool {
-        let (length, by_value) = self.form;
-        self.is_null == other.is_null
-            && (self.is_null
-                // SAFETY: the caller's promise; neither is NULL.
-                || unsafe { direct!(server::datumIsEqual(self.datum, other.datum, by_value, length.into())) })
-    }
+    pub form: (i16, bool),
 }
 
 /// What a clock expression came to.
@@ -132,26 +118,6 @@ fn add(key: &mut HashBuffer, cuts: &mut Cuts, place: usize, computed: &Computed)
     Some(())
 }
 
-/// The value that an expression which asks for the time has now, as a constant in the current memory context. `None` if
-/// it is no clock expression, asks for the arrival of a message, has parameters, is NULL, cannot be computed, or is of
-/// a type that is passed by reference.
-pub fn constant_now(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const> {
-    closed(expression).filter(|found| found.asks && !found.asks_for_message && !found.has_params)?;
-    let _unshown = Unshown::new();
-    // SAFETY: the expression is as long as its computation.
-    let value = unsafe {
-        let copy = executable(expression.as_ptr());
-        unless(is_about_a_value, || keeping(|| value_of(type_of(expression), prepare(copy), None))).flatten()?
-    };
-    let (length, by_value) = value.form;
-    if value.is_null || !by_value {
-        return None;
-    }
-    let none = pg_sys::InvalidOid;
-    // SAFETY: a new node, for a value of this type.
-    Some(unsafe { kept!(pg_sys::makeConst(value.type_oid, -1, none, length.into(), value.datum, false, true)) })
-}
-
 /// Does something in a memory context of its own, of which nobody uses anything afterwards.
 pub(super) fn in_own_memory<R>(act: impl FnOnce() -> R) -> R {
     // SAFETY: the parent is there as long as this statement.
@@ -165,21 +131,17 @@ pub(super) fn in_own_memory<R>(act: impl FnOnce() -> R) -> R {
     }
 }
 
-/// The expressions for which there are values of all parameters; those of a statement without any count as NULL, in
-/// the current memory context. `None` if the parameters are still to be fetched.
+/// Returns true if the values of all parameters that the expressions name are there, and need not be fetched.
 ///
 /// # Safety
 /// The expressions must be in memory.
-pub(super) unsafe fn with_params(clock: &Clock<'_>) -> Option<ClockTrees> {
+pub(super) unsafe fn are_given(clock: &Clock<'_>) -> bool {
     // SAFETY: the caller's promise.
-    unsafe {
-        let may_have_params = |one: &Carried| one.noted.found.has_params || !one.conditions.is_null();
-        let has_params = clock.trees.entries().iter().any(may_have_params);
-        match clock.params {
-            None if has_params => Some(clock.trees.without_params()),
-            Some(params) if has_params && params.paramFetch.is_some() => None,
-            _ => Some(clock.trees),
-        }
+    let mut entries = unsafe { clock.trees.entries() }.iter();
+    match clock.params {
+        None => !entries.any(|one| one.noted.found.has_params),
+        Some(params) if params.paramFetch.is_none() => true,
+        Some(_) => !entries.any(|one| one.noted.found.has_params || !one.conditions.is_null()),
     }
 }
 
@@ -191,15 +153,16 @@ pub(super) unsafe fn with_params(clock: &Clock<'_>) -> Option<ClockTrees> {
 unsafe fn computed<'r>(clock: &Clock<'_>) -> Option<&'r [Computed]> {
     // SAFETY: the caller's promise; room for as many results as are written.
     unsafe {
-        let trees = with_params(clock)?;
-        let clock = Clock { trees, ..*clock };
+        if !are_given(clock) {
+            return None;
+        }
         let _unshown = Unshown::new();
-        let entries = trees.entries();
+        let entries = clock.trees.entries();
         let results: *mut Computed = kept!(pg_sys::palloc(size_of_val(entries).max(1))).cast();
-        unless(is_about_a_value, || keeping(|| run(&clock, results))).flatten()?;
+        unless(is_about_a_value, || keeping(|| run(clock, results))).flatten()?;
         let values = std::slice::from_raw_parts_mut(results, entries.len());
         for (one, entry) in values.iter_mut().zip(entries) {
-            if entry.noted.found.may_settle && settles(entry.expression()?, &one.value, clock.params) {
+            if entry.noted.found.may_settle && (clock.settles)(entry.expression()?, &one.value, clock.params) {
                 one.split = None;
             } else if one.split.is_none() {
                 return None;
@@ -256,45 +219,12 @@ unsafe fn turning(
     Some(Value { datum: Datum::from(at), is_null: false, type_oid, form })
 }
 
-/// The value that was found last to settle, if it is passed by value, with its type and the minute. Whether another
-/// expression has the same value decides on nothing but whether it is worth being kept.
-static SETTLED: Local<Cell<Option<(i64, Oid, Datum)>>> = Local::new(Cell::new(None));
-
-/// Returns true if an expression that has this value now has it at the far end of the present minute, too.
-///
-/// # Safety
-/// The expression must be in memory, and the value one of it.
-unsafe fn settles(
-    expression: Tree<'_, pg_sys::Node>,
-    value: &Value,
-    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-) -> bool {
-    let present = Moment::present();
-    let known = (present.minute(), value.type_oid, value.datum);
-    // There are few booleans.
-    let is_kept = value.form.1 && !value.is_null && value.type_oid != pg_sys::BOOLOID;
-    if is_kept && SETTLED.get() == Some(known) {
-        return true;
-    }
-    // SAFETY: the caller's promise. The copy is as long as its computation; values of one expression.
-    let settles = unsafe {
-        let far = present.at_far_end();
-        let other = replaced(expression.as_ptr(), &mut |node, _depth| Some(Leaf::of(node)?.at(far)));
-        let other = unless(is_about_a_value, || keeping(|| value_of(value.type_oid, prepare(other), params)));
-        other.flatten().is_some_and(|other| other.equals(value))
-    };
-    if settles && is_kept {
-        SETTLED.set(Some(known));
-    }
-    settles
-}
-
 /// The value of an expression of a type, which was made ready; `None` if that has failed, or clock expressions do not
 /// have that type. What it raises jumps over this frame.
 ///
 /// # Safety
 /// As `compute`, or null.
-unsafe fn value_of(
+pub unsafe fn value_of(
     type_oid: Oid,
     prepared: *mut pg_sys::ExprState,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,

@@ -80,14 +80,11 @@ pub struct Closed {
     /// Its value may stay the same for a minute or more: whatever asks for the time in it is CURRENT_DATE, or lies
     /// below something coarse.
     pub may_settle: bool,
-    /// How deep it nests.
-    depth: usize,
 }
 
 impl Closed {
     /// It says nothing.
-    pub(super) const NOTHING: Self =
-        Self { asks: false, asks_for_message: false, has_params: false, may_settle: true, depth: 0 };
+    const NOTHING: Self = Self { asks: false, asks_for_message: false, has_params: false, may_settle: true };
 
     /// What is known of both together.
     pub(super) fn with(self, other: Self) -> Self {
@@ -96,7 +93,6 @@ impl Closed {
             asks_for_message: self.asks_for_message || other.asks_for_message,
             has_params: self.has_params || other.has_params,
             may_settle: self.may_settle && other.may_settle,
-            depth: self.depth.max(other.depth),
         }
     }
 }
@@ -104,133 +100,115 @@ impl Closed {
 /// What is known of an expression that is made of nothing but clock leaves, constants, parameters of the statement and
 /// functions that may stand in clock expressions; `None` for any other.
 pub fn closed(node: Tree<'_, pg_sys::Node>) -> Option<Closed> {
-    closed_above(node, &|_| None)
+    closed_at(node, 0)
 }
 
-/// As `closed`, for an expression that may have some below it of which this is `known`.
-pub(super) fn closed_above(node: Tree<'_, pg_sys::Node>, known: &Known<'_>) -> Option<Closed> {
-    Reader { known }.closed(node, 0)
-}
-
-/// What is known of a node.
-type Known<'r> = dyn Fn(*mut pg_sys::Node) -> Option<Closed> + 'r;
-
-struct Reader<'r> {
-    known: &'r Known<'r>,
-}
-
-impl Reader<'_> {
-    fn closed(&self, node: Tree<'_, pg_sys::Node>, depth: usize) -> Option<Closed> {
-        if depth > DEEPEST {
+/// As `closed`, for a part that lies so deep in an expression.
+fn closed_at(node: Tree<'_, pg_sys::Node>, depth: usize) -> Option<Closed> {
+    if depth > DEEPEST {
+        return None;
+    }
+    let bare = bare(node);
+    let found = match_node! { bare;
+        Const(_constant) => Closed::NOTHING,
+        Param(param) => if param.paramkind == pg_sys::ParamKind::PARAM_EXTERN {
+            Closed { has_params: true, ..Closed::NOTHING }
+        } else {
             return None;
-        }
-        // What is known below is not walked once more.
-        if let Some(found) = (self.known)(node.as_ptr()) {
-            return Some(found);
-        }
-        let bare = bare(node);
-        let found = match Leaf::of(bare) {
+        },
+        _ => match Leaf::of(bare) {
             Some(leaf) => Closed {
                 asks: true,
                 asks_for_message: leaf == Leaf::Statement,
                 may_settle: leaf == Leaf::Transaction(DATEOID),
                 ..Closed::NOTHING
             },
-            None => self.made_of(bare, depth + 1)?,
-        };
-        // Whatever type a constant or a parameter has, such as a domain: what it is taken for counts.
-        let is_known = found.depth > 0 || types::is_known(type_of(node));
-        (is_known && found.depth <= DEEPEST).then_some(Closed { depth: found.depth + 1, ..found })
-    }
+            None => return made_of(bare, depth + 1),
+        },
+    };
+    // Whatever type a constant or a parameter has, such as a domain: what it is taken for counts.
+    types::is_known(type_of(node)).then_some(found)
+}
 
-    /// What is known of an expression by what it is made of.
-    fn made_of(&self, node: Tree<'_, pg_sys::Node>, depth: usize) -> Option<Closed> {
-        match_node! { node;
-            Const(_constant) => Some(Closed::NOTHING),
-            Param(param) => (param.paramkind == pg_sys::ParamKind::PARAM_EXTERN)
-                .then_some(Closed { has_params: true, ..Closed::NOTHING }),
-            FuncExpr(call) => {
-                // The values of which a function makes a text may not be given as an array.
-                if has(call.funcid, GATHERING) && !call.funcvariadic {
-                    return self.all(child!(call.args), depth);
-                }
-                if call.funcretset || call.funcvariadic {
-                    return None;
-                }
-                self.call(call.funcid, call.funcresulttype, child!(call.args), depth)
-            },
-            OpExpr(call) => self.operator(call, depth),
-            CoerceViaIO(coercion) => {
-                let value = child!(coercion.arg).filter(|_| types::is_known(coercion.resulttype))?;
-                let text = self.text(value.as_node(), depth)?;
-                // It may be a word for the time.
-                Some(Closed { asks: text.asks || types::reads_time(coercion.resulttype), ..text })
-            },
-            MinMaxExpr(choice) => {
-                let all = self.all(child!(choice.args).filter(|_| types::is_compared(choice.minmaxtype)), depth)?;
-                // Of the time and something that does not move, it may be the latter.
-                Some(Closed { may_settle: true, ..all })
-            },
-            CoalesceExpr(choice) => {
-                let choices = child!(choice.args).filter(|_| types::is_known(choice.coalescetype));
-                // If the first one moves, so does its being chosen. If it does not, it may be what is chosen.
-                let first = self.closed(choices?.items().next()??, depth)?;
-                Some(Closed { may_settle: first.may_settle, ..self.all(choices, depth)? })
-            },
-            _ => None,
-        }
+/// What is known of an expression by what it is made of.
+fn made_of(node: Tree<'_, pg_sys::Node>, depth: usize) -> Option<Closed> {
+    match_node! { node;
+        FuncExpr(call) => {
+            // The values of which a function makes a text may not be given as an array.
+            if has(call.funcid, GATHERING) && !call.funcvariadic {
+                return of_all(child!(call.args), depth);
+            }
+            if call.funcretset || call.funcvariadic {
+                return None;
+            }
+            of_call(call.funcid, call.funcresulttype, child!(call.args), depth)
+        },
+        OpExpr(call) => of_operator(call, depth),
+        CoerceViaIO(coercion) => {
+            let value = child!(coercion.arg).filter(|_| types::is_known(coercion.resulttype))?;
+            let text = of_text(value.as_node(), depth)?;
+            // It may be a word for the time.
+            Some(Closed { asks: text.asks || types::reads_time(coercion.resulttype), ..text })
+        },
+        MinMaxExpr(choice) => {
+            let all = of_all(child!(choice.args).filter(|_| types::is_compared(choice.minmaxtype)), depth)?;
+            // Of the time and something that does not move, it may be the latter.
+            Some(Closed { may_settle: true, ..all })
+        },
+        CoalesceExpr(choice) => {
+            let mut choices = child!(choice.args).filter(|_| types::is_known(choice.coalescetype))?.items();
+            let first = closed_at(choices.next()??, depth)?;
+            let all = choices.try_fold(first, |all, one| Some(all.with(closed_at(one?, depth)?)))?;
+            // If the first one moves, so does its being chosen. If it does not, it may be what is chosen.
+            Some(Closed { may_settle: first.may_settle, ..all })
+        },
+        _ => None,
     }
+}
 
-    /// What is known of a call of a function, or of an operator with this function behind it.
-    fn call(
-        &self,
-        function: Oid,
-        result: Oid,
-        arguments: Option<Tree<'_, pg_sys::List>>,
-        depth: usize,
-    ) -> Option<Closed> {
-        let all = self.all(arguments, depth)?;
-        // The planner computes it for constants, and a kept plan has what it gave under other settings.
-        if !all.asks && has(function, READING) {
-            return None;
-        }
-        // The server's code for dates, times, numbers and booleans computes, and does nothing else.
-        let computes = || {
-            has(function, CLEAN | SETTINGS | READING)
-                && is_called_by_number(function)
-                && types::is_compared(result)
-                && arguments.into_iter().flat_map(Tree::items).flatten().all(|one| types::is_compared(type_of(one)))
-        };
-        let rounds = matches!(result, BOOLOID | DATEOID | INT2OID | INT4OID | INT8OID) || has(function, COARSE);
-        (has(function, CLOCK) || computes()).then_some(Closed { may_settle: all.may_settle || rounds, ..all })
+/// What is known of a call of a function, or of an operator with this function behind it.
+fn of_call(function: Oid, result: Oid, arguments: Option<Tree<'_, pg_sys::List>>, depth: usize) -> Option<Closed> {
+    let all = of_all(arguments, depth)?;
+    // The planner computes it for constants, and a kept plan has what it gave under other settings.
+    if !all.asks && has(function, READING) {
+        return None;
     }
+    // The server's code for dates, times, numbers and booleans computes, and does nothing else.
+    let computes = || {
+        has(function, CLEAN | SETTINGS | READING)
+            && is_called_by_number(function)
+            && types::is_compared(result)
+            && arguments.into_iter().flat_map(Tree::items).flatten().all(|one| types::is_compared(type_of(one)))
+    };
+    let rounds = matches!(result, BOOLOID | DATEOID | INT2OID | INT4OID | INT8OID) || has(function, COARSE);
+    (has(function, CLOCK) || computes()).then_some(Closed { may_settle: all.may_settle || rounds, ..all })
+}
 
-    fn operator(&self, call: Tree<'_, pg_sys::OpExpr>, depth: usize) -> Option<Closed> {
-        if !joins(call) {
-            return self.call(behind(call), call.opresulttype, child!(call.args), depth);
-        }
-        // The casts of `boolean` and `char(n)` to text are functions of their own.
-        child!(call.args)?.items().try_fold(Closed::NOTHING, |all, one| {
-            let one = one.filter(|one| !matches!(type_of(*one), BOOLOID | BPCHAROID))?;
-            Some(all.with(self.text(one, depth)?))
-        })
+fn of_operator(call: Tree<'_, pg_sys::OpExpr>, depth: usize) -> Option<Closed> {
+    if !joins(call) {
+        return of_call(behind(call), call.opresulttype, child!(call.args), depth);
     }
+    // The casts of `boolean` and `char(n)` to text are functions of their own.
+    child!(call.args)?.items().try_fold(Closed::NOTHING, |all, one| {
+        let one = one.filter(|one| !matches!(type_of(*one), BOOLOID | BPCHAROID))?;
+        Some(all.with(of_text(one, depth)?))
+    })
+}
 
-    /// What is known of several expressions together, some of which may be given by their names.
-    fn all(&self, list: Option<Tree<'_, pg_sys::List>>, depth: usize) -> Option<Closed> {
-        list.into_iter().flat_map(Tree::items).try_fold(Closed::NOTHING, |all, one| {
-            let one = one?;
-            let one = one.as_a::<pg_sys::NamedArgExpr>().map_or(Some(one), |named| Some(child!(named.arg)?.as_node()));
-            Some(all.with(self.closed(one?, depth)?))
-        })
-    }
+/// What is known of several expressions together, some of which may be given by their names.
+fn of_all(list: Option<Tree<'_, pg_sys::List>>, depth: usize) -> Option<Closed> {
+    list.into_iter().flat_map(Tree::items).try_fold(Closed::NOTHING, |all, one| {
+        let one = one?;
+        let one = one.as_a::<pg_sys::NamedArgExpr>().map_or(Some(one), |named| Some(child!(named.arg)?.as_node()));
+        Some(all.with(closed_at(one?, depth)?))
+    })
+}
 
-    /// As `closed`, for a value that is written as a text. The planner may write a constant, and a kept plan has what
-    /// that gave under the settings of planning. So the types whose output functions read settings and are marked
-    /// IMMUTABLE must be asked about the time.
-    fn text(&self, value: Tree<'_, pg_sys::Node>, depth: usize) -> Option<Closed> {
-        let all = self.closed(value, depth)?;
-        let reads_settings = matches!(type_of(value), TIMEOID | TIMETZOID | FLOAT8OID);
-        (all.asks || !reads_settings).then_some(all)
-    }
+/// As `closed`, for a value that is written as a text. The planner may write a constant, and a kept plan has what
+/// that gave under the settings of planning. So the types whose output functions read settings and are marked
+/// IMMUTABLE must be asked about the time.
+fn of_text(value: Tree<'_, pg_sys::Node>, depth: usize) -> Option<Closed> {
+    let all = closed_at(value, depth)?;
+    let reads_settings = matches!(type_of(value), TIMEOID | TIMETZOID | FLOAT8OID);
+    (all.asks || !reads_settings).then_some(all)
 }

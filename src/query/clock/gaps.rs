@@ -7,7 +7,7 @@ use pgrx::pg_sys::{self, Datum, Oid};
 use super::carried::Carried;
 use super::comparisons::time_column;
 use super::cuts::{Cuts, rank};
-use super::evaluation::{Clock, in_own_memory, with_params};
+use super::evaluation::{Clock, are_given, in_own_memory};
 use super::split::Split;
 use crate::pg::neighbour_search::{Planned, Side, plan};
 
@@ -39,7 +39,7 @@ pub fn gaps(
 ) -> Result<Vec<u8>, NotSought> {
     in_own_memory(|| {
         // SAFETY: the statement that carries the expressions is being planned or started.
-        let entries = unsafe { with_params(clock).map_or(&[][..], |trees| trees.entries()) };
+        let entries = unsafe { if are_given(clock) { clock.trees.entries() } else { &[] } };
         let mut gaps = Vec::new();
         for (place, cut) in cuts.each() {
             let entry = entries.get(place).and_then(|entry| Some((entry, entry.noted.split.as_ref()?)));

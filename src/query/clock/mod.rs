@@ -28,12 +28,12 @@ mod origin;
 mod split;
 mod types;
 
-pub use carried::ClockTrees;
+pub use carried::{ClockTrees, executable};
 pub use cuts::Cuts;
-pub use evaluation::{Clock, constant_now, times};
+pub use evaluation::{Clock, Value, times, value_of};
 pub use expression::closed;
 pub use gaps::{Allowed, NotSought, gaps};
-pub use leaf::{asks_for_time, is_time};
+pub use leaf::{Leaf, asks_for_time, is_time};
 pub use noted::ClockExpressions;
 pub use origin::EXTREMES;
 pub use split::Comparison;

@@ -2,9 +2,10 @@
 
 use pgrx::pg_sys;
 
-use super::expression::{Closed, closed, closed_above};
+use super::expression::{Closed, closed};
 use super::split::{Comparison, Split};
 use crate::pg::tree::Tree;
+use crate::query::enclosing::Enclosing;
 
 /// A clock expression. Plain data.
 #[derive(Clone, Copy, Debug)]
@@ -75,33 +76,26 @@ impl ClockExpressions {
     /// the walk came to it. If it is one expression with what was found below, it takes the place of that.
     #[inline(never)]
     pub fn leave(&mut self, node: Tree<'_, pg_sys::Node>, before: usize) {
-        let below = self.noted.get(before..).unwrap_or(&[]);
-        let known = |one| below.iter().find(|known| known.expression == one).map(|known| known.found);
-        if let Some(found) = closed_above(node, &known).filter(|found| found.asks) {
+        if let Some(found) = closed(node).filter(|found| found.asks) {
             self.noted.truncate(before);
             self.noted.push(Noted::of(node, found));
         }
     }
 
     /// Notes that the walk leaves a call of an operator, below which one expression was found and `before` elsewhere.
-    /// If that is compared with a column, its value says no more than which rows it splits off. `query` tells the query
-    /// as many levels up.
+    /// If that is compared with a column, its value says no more than which rows it splits off. `queries` are those
+    /// around the call.
     #[inline(never)]
-    pub fn compare<'t>(
-        &mut self,
-        call: Tree<'t, pg_sys::OpExpr>,
-        before: usize,
-        query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
-    ) {
+    pub fn compare<'t>(&mut self, call: Tree<'t, pg_sys::OpExpr>, before: usize, queries: &Enclosing<'t>) {
         let [noted] = self.noted.get_mut(before..).unwrap_or(&mut []) else { return };
-        let Some(found) = Comparison::of(call, |node| node.as_ptr() == noted.expression, &query) else { return };
+        let Some(found) = Comparison::of(call, |node| node.as_ptr() == noted.expression, queries) else { return };
         noted.split = Some(found.split);
         let divisor = found.length.as_ref().and_then(|length| length.divided).map(|(_, by)| by);
         for by in [found.by, divisor].into_iter().flatten() {
             noted.by = found.length.as_ref().map_or(by.as_ptr(), |length| length.of_interval(call));
             noted.found = closed(by).map_or(noted.found, |constant| noted.found.with(constant));
         }
-        if let Some(outermost) = query(0).filter(|_| query(1).is_none()) {
+        if let Some(outermost) = queries.innermost().filter(|_| queries.above(1).innermost().is_none()) {
             self.query = outermost.as_ptr();
             noted.table = found.table;
         }

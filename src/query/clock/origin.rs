@@ -42,14 +42,10 @@ pub(super) fn column_with_values(node: Tree<'_, pg_sys::Node>) -> Option<Tree<'_
 
 /// The relation, and the number of its column, that all values of a column come from which a query names; NULLs aside,
 /// which a join or an aggregate may add. The query may name it through sub-queries, views and WITH queries, which hand
-/// it on as it is, or its greatest or least value. `query` tells the query as many levels up from the expression.
-pub fn origin<'t>(
-    expression: Tree<'t, pg_sys::Node>,
-    query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
-) -> Option<Origin> {
+/// it on as it is, or its greatest or least value. `queries` are those around the expression.
+pub fn origin<'t>(expression: Tree<'t, pg_sys::Node>, mut queries: Enclosing<'t>) -> Option<Origin> {
     let mut column = column_with_values(expression)?;
     let mut is_extreme = expression.tag() == NodeTag::T_Aggref;
-    let mut queries = Enclosing::of(query);
     for depth in 0..DEEPEST {
         let entry = queries.entry(&column)?;
         if entry.rtekind == RTEKind::RTE_RELATION {

@@ -3,7 +3,7 @@
 //! now()`. That splits the column at a time that is the interval away from the clock's. So does what compares a number
 //! that tells how long the difference is (`lengths`). Reads trees; keeps nothing.
 
-use pgrx::pg_sys::{self, Datum, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
+use pgrx::pg_sys::{self, Datum, INTERVALOID, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
 
 use super::comparisons::{self, DAY, Operator, has_limits_of, last_up_to, steady_offset};
 use super::expression::{both, closed};
@@ -11,6 +11,7 @@ use super::lengths::{Length, OF_NUMBERS};
 use super::origin::{Origin, column_with_values, origin};
 use crate::pg::compat;
 use crate::pg::tree::{Tree, child};
+use crate::query::enclosing::Enclosing;
 
 /// What a comparison splits: the values of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,16 +51,16 @@ pub struct Comparison<'t> {
 }
 
 impl<'t> Comparison<'t> {
-    /// The comparison that an operator makes of a plain column of a relation and what `is_clock`. `query` gives the
-    /// query that is so many levels up.
+    /// The comparison that an operator makes of a plain column of a relation and what `is_clock`. `queries` are those
+    /// around the call.
     pub fn of(
         call: Tree<'t, pg_sys::OpExpr>,
         is_clock: impl Fn(Tree<'t, pg_sys::Node>) -> bool,
-        query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
+        queries: &Enclosing<'t>,
     ) -> Option<Self> {
         let (left, right) = both(child!(call.args))?;
-        Self::of_sides(call, (left, right), false, &is_clock, &query)
-            .or_else(|| Self::of_sides(call, (right, left), true, &is_clock, &query))
+        Self::of_sides(call, (left, right), false, &is_clock, queries)
+            .or_else(|| Self::of_sides(call, (right, left), true, &is_clock, queries))
     }
 
     /// As `of`, with the column in the first of both sides. They are `turned` if that is the right-hand one.
@@ -68,7 +69,7 @@ impl<'t> Comparison<'t> {
         (one, other): (Tree<'t, pg_sys::Node>, Tree<'t, pg_sys::Node>),
         turned: bool,
         is_clock: impl Fn(Tree<'t, pg_sys::Node>) -> bool,
-        query: impl Fn(u32) -> Option<Tree<'t, pg_sys::Query>>,
+        queries: &Enclosing<'t>,
     ) -> Option<Self> {
         let sides = Sides::of_difference(call, one, other)
             .or_else(|| Sides::of_length(call, one, other))
@@ -88,7 +89,7 @@ impl<'t> Comparison<'t> {
         } else {
             says
         };
-        let Origin { relation, column, is_extreme, is_handed_on } = origin(side, &query)?;
+        let Origin { relation, column, is_extreme, is_handed_on } = origin(side, *queries)?;
         let is_plain = !is_extreme && !is_handed_on && var.varlevelsup == 0;
         Some(Self {
             split: Split { relation, column, type_oid, below: says.splits_below(), shift },
@@ -136,7 +137,10 @@ impl<'t> Sides<'t> {
         one: Tree<'t, pg_sys::Node>,
         by: Tree<'t, pg_sys::Node>,
     ) -> Option<Self> {
-        let (_, compares, says) = *OF_INTERVALS.iter().find(|(listed, ..)| *listed == call.opno.to_u32())?;
+        let (compares, of, _, says) = comparisons::listed(call.opno)?;
+        if of != INTERVALOID {
+            return None;
+        }
         let sides = match one.as_a::<pg_sys::FuncExpr>() {
             None => Self::subtracted(one.as_a()?, by)?,
             Some(age) => {
@@ -189,9 +193,9 @@ impl<'t> Sides<'t> {
         with: Tree<'t, pg_sys::Node>,
         turned: bool,
     ) -> Option<Self> {
-        let (_, compares, left, right, says) = *comparisons::listed(call.opno)?;
+        let (compares, left, right, says) = comparisons::listed(call.opno)?;
         let (type_oid, other_type) = if turned { (right, left) } else { (left, right) };
-        if !has_limits_of(type_oid, other_type) {
+        if left == INTERVALOID || !has_limits_of(type_oid, other_type) {
             return None;
         }
         let (column, by, shift, moves) = match one.as_a::<pg_sys::OpExpr>() {
@@ -288,15 +292,6 @@ impl Shift {
 
 /// Longest interval over which an offset is looked at, in steps of four days.
 const MOST_STEPS: i64 = 100;
-
-/// Operators that compare intervals, each with the function behind it: interval_lt, interval_le, interval_gt,
-/// interval_ge.
-const OF_INTERVALS: [(u32, u32, Operator); 4] = [
-    (1332, 1164, Operator::Less),
-    (1333, 1165, Operator::LessOrEqual),
-    (1334, 1167, Operator::Greater),
-    (1335, 1166, Operator::GreaterOrEqual),
-];
 
 /// `-` of two timestamps, with the function behind it and their type: timestamptz_mi, timestamp_mi.
 const DIFFERENCES: [(u32, u32, Oid); 2] = [(1328, 1188, TIMESTAMPTZOID), (2067, 2031, TIMESTAMPOID)];

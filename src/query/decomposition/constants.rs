@@ -11,8 +11,8 @@ use crate::pg::error_passing::{keeping, unless};
 use crate::pg::object_ids::DATETIME_FAMILY_OID;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, match_node};
-use crate::pg::tree_making::{call, copy};
-use crate::query::clock::constant_now;
+use crate::pg::tree_making::call;
+use crate::query::clock;
 
 /// Casts to timestamptz.
 const DATE_TO_TIMESTAMPTZ: u32 = 1174;
@@ -63,7 +63,12 @@ fn is_computed(expression: Tree<'_, pg_sys::Node>, later: bool) -> bool {
         OpExpr(call) => is_listed(unsafe { kept!(pg_sys::get_opcode(call.opno)) }, child!(call.args)),
         _ => false,
     };
-    is_made_so || (later && constant_now(expression).is_some())
+    is_made_so || (later && is_clock(expression) && constant_of(expression).is_some())
+}
+
+/// Returns true if an expression asks for the time, and nobody else can tell more of its value than the clock.
+fn is_clock(expression: Tree<'_, pg_sys::Node>) -> bool {
+    clock::closed(expression).is_some_and(|found| found.asks && !found.asks_for_message && !found.has_params)
 }
 
 /// The constant that an expression is now; `None` if it is none, is NULL, or cannot be computed.
@@ -71,20 +76,20 @@ fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const>
     if let Some(constant) = expression.as_a::<pg_sys::Const>() {
         return (!constant.constisnull).then_some(constant.as_ptr());
     }
-    if !is_computed(expression, false) {
-        return constant_now(expression);
+    if !is_computed(expression, false) && !is_clock(expression) {
+        return None;
     }
     // SAFETY: an expression of a valid query, without columns, of which a copy is made ready; the functions on the list
-    // hold nothing but memory.
+    // and those of clock expressions hold nothing but memory.
     unsafe {
-        let own: *mut pg_sys::Node = copy(expression.as_ptr());
-        kept!(pg_sys::fix_opfuncids(own));
+        let own = clock::executable(expression.as_ptr());
         let _unshown = Unshown::new();
         let (value, is_null) = unless(is_about_a_value, || keeping(|| compute(prepare(own), std::ptr::null_mut())))?;
         let (type_oid, collation) = (server::exprType(own), server::exprCollation(own));
         let (mut length, mut by_value) = (0i16, false);
         kept!(pg_sys::get_typlenbyval(type_oid, &raw mut length, &raw mut by_value));
-        (!is_null).then(|| kept!(pg_sys::makeConst(type_oid, -1, collation, length.into(), value, false, by_value)))
+        let is_fit = !is_null && (by_value || !is_clock(expression));
+        is_fit.then(|| kept!(pg_sys::makeConst(type_oid, -1, collation, length.into(), value, false, by_value)))
     }
 }
 

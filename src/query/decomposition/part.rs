@@ -11,12 +11,12 @@ use super::leaf;
 use super::obstacle::{Obstacle, PARAMETER, SUB_QUERY, SYSTEM_COLUMN};
 use super::site::Site;
 use crate::pg::compat::tree::ask_no_permissions;
+use crate::pg::given_values::given;
 use crate::pg::lists::nodes;
 use crate::pg::server;
 use crate::pg::tree::{Tree, match_node};
 use crate::pg::tree_making::{copy, list_of, new_node, replaced_in_query};
 use crate::query::failures::query_may_fail;
-use crate::query::parameters::given;
 use crate::query::partitions::{Leaves, leaves};
 
 /// The site's question asked of one leaf.

@@ -7,7 +7,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use crate::pg::backend::WalkDepth;
-use crate::pg::tree::Tree;
+use crate::query::enclosing::Enclosing;
 use crate::query::types::TypeFacts;
 
 /// A function that is to blame for a refusal.
@@ -67,8 +67,8 @@ pub(super) struct EligibilityChecker {
     pub(super) reads_day: bool,
     /// The query reads something: a relation, a function in FROM, or VALUES.
     pub(super) reads_something: bool,
-    /// The queries around the node that is checked, the outermost first.
-    pub(super) queries: Vec<*mut pg_sys::Query>,
+    /// The queries around the node that is checked. The tree outlives the check.
+    pub(super) queries: Enclosing<'static>,
     pub(super) depth: WalkDepth,
 }
 
@@ -92,16 +92,9 @@ impl EligibilityChecker {
             lists_columns: std::ptr::null_mut(),
             reads_day: false,
             reads_something: false,
-            queries: Vec::new(),
+            queries: Enclosing::NONE,
             depth,
         }
-    }
-
-    /// The query as many levels above the node that is checked.
-    pub(super) fn query_above<'t>(&self, levels: u32) -> Option<Tree<'t, pg_sys::Query>> {
-        let place = self.queries.len().checked_sub(levels as usize + 1)?;
-        // SAFETY: a query around the node, which is part of the tree that is checked.
-        unsafe { Tree::enter(*self.queries.get(place)?) }
     }
 
     /// Stops the walk for `reason`: returns true.

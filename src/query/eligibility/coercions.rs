@@ -17,7 +17,6 @@ use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child};
 use crate::query::clock;
 use crate::query::constant_texts::{is_timestamp, tell_no_time};
-use crate::query::enclosing::Enclosing;
 use crate::query::volatility;
 use crate::query::volatility::definition::reader_of;
 
@@ -45,11 +44,10 @@ impl EligibilityChecker {
     /// Returns true if the texts that become timestamps are constants without words for the present time
     /// (`constant_texts`). The form of the query tells (`identity`).
     fn reads_constant_texts(&self, coercion: Tree<'_, pg_sys::CoerceViaIO>, texts: Tree<'_, pg_sys::Expr>) -> bool {
-        let queries = Enclosing::of(|levels| self.query_above(levels));
         self.clock == ClockPlace::Outside
             && is_timestamp(coercion.resulttype)
             && reader_of(coercion.resulttype).to_u32() < FIRST_UNPINNED_OID
-            && tell_no_time(texts.as_node(), &queries)
+            && tell_no_time(texts.as_node(), &self.queries)
     }
 
     /// Checks how a value in a clock expression is written as a text: only types whose functions are known may be.

@@ -80,9 +80,8 @@ impl EligibilityChecker {
         if self.clock != ClockPlace::Outside || call.as_node().tag() != pg_sys::NodeTag::T_OpExpr {
             return false;
         }
-        let above = |levels: u32| self.query_above(levels);
         let is_clock = |node| clock::closed(node).is_some_and(|found| found.asks);
-        let Some(comparison) = Comparison::of(call, is_clock, above) else { return false };
+        let Some(comparison) = Comparison::of(call, is_clock, &self.queries) else { return false };
         let is_own = |function: pg_sys::Oid| {
             definition::of(function).is_some_and(|own| own.functions.is_empty() && own.trees.is_empty())
         };

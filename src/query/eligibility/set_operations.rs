@@ -30,8 +30,7 @@ impl EligibilityChecker {
             return Some(child_oids!(operation.colTypes).collect());
         }
         let place = side.as_a::<pg_sys::RangeTblRef>()?.rtindex;
-        // SAFETY: the query that is being walked is valid.
-        let query = unsafe { Tree::enter(*self.queries.last()?)? };
+        let query = self.queries.innermost()?;
         let entry = children!(query.rtable as RangeTblEntry).nth(usize::try_from(place).ok()?.checked_sub(1)?)?;
         let columns = child!(entry.subquery)?;
         let mut types = Vec::new();

@@ -52,7 +52,7 @@ impl EligibilityChecker {
         let is_plain = child!(column.expr).is_none_or(|expression| {
             matches!(expression.as_node().tag(), NodeTag::T_Var | NodeTag::T_Const | NodeTag::T_Param)
         });
-        !is_plain && is_unused(column, |levels| self.query_above(levels))
+        !is_plain && is_unused(column, self.queries)
     }
 
     /// Checks what is below a node.
@@ -63,10 +63,12 @@ impl EligibilityChecker {
                 // Which columns of a join the query uses, its column references tell (`join_columns`).
                 let flags =
                     pg_sys::QTW_EXAMINE_RTES_BEFORE | pg_sys::QTW_EXAMINE_SORTGROUP | pg_sys::QTW_IGNORE_JOINALIASES;
-                self.queries.push(query.as_ptr());
+                let around = self.queries;
+                // SAFETY: the check is over before the tree is gone.
+                self.queries = unsafe { Tree::enter(query.as_ptr()) }.map_or(around, |query| around.within(query));
                 // SAFETY: a valid query; what the walker calls gets this checker back.
                 let stopped = unsafe { kept!(walkers::query_tree_walker(query.as_ptr(), Some(visit), context, flags as i32)) };
-                self.queries.pop();
+                self.queries = around;
                 stopped
             },
             // The walker above descends into it by itself.

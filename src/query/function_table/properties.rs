@@ -23,6 +23,8 @@ pub const OUTPUT: u32 = 1 << 5;
 /// Does the same, and is marked IMMUTABLE all the same.
 pub const OUTPUT_THOUGH_IMMUTABLE: u32 = 1 << 7;
 
+/// Asks for the time, the user or a setting. Where such a function is refused, that is the reason (`checking`).
+pub const ASKING: u32 = 1 << 2;
 /// `age` with one argument, which counts from the present date: CURRENT_DATE is in its body.
 pub const FROM_TODAY: u32 = 1 << 21;
 /// Makes rows out of JSON whose columns the query lists.
@@ -39,8 +41,3 @@ pub const COARSE: u32 = 1 << 16;
 pub const GATHERING: u32 = 1 << 17;
 /// Joins a text and the output of a value. It is written in SQL.
 pub const JOINING: u32 = 1 << 18;
-
-// Functions and aggregates in parts of answers (`failures`).
-
-/// Raises no error, whatever values of its types it is given.
-pub const NEVER_FAILS: u32 = 1 << 19;

@@ -9,7 +9,6 @@ use crate::pg::compat::tree;
 use crate::pg::tree::{Tree, child, child_integers, child_oids, child_text, children, match_node};
 use crate::query::clock::has_dates;
 use crate::query::constant_texts::{is_timestamp, tell_no_time};
-use crate::query::enclosing::Enclosing;
 use crate::query::node_table::{FORM_IS_KIND, FORM_IS_TYPE, in_query};
 
 impl TreeHasher {
@@ -88,7 +87,7 @@ impl TreeHasher {
             CoerceViaIO(coercion) => {
                 if let Some(texts) = child!(coercion.arg).filter(|_| is_timestamp(coercion.resulttype)) {
                     // Whether the query is eligible depends on these constants.
-                    let queries = Enclosing::of(|levels| self.query_above(levels));
+                    let queries = self.queries;
                     self.form.u8(u8::from(tell_no_time(texts.as_node(), &queries)));
                 }
             },

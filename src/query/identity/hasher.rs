@@ -12,6 +12,7 @@ use crate::pg::compat::tree::walkers;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, child_integers, child_oids, child_text, children};
 use crate::query::clock::ClockExpressions;
+use crate::query::enclosing::Enclosing;
 use crate::query::parameters;
 
 /// current_setting(text) and current_setting(text, boolean).
@@ -20,28 +21,6 @@ pub const CURRENT_SETTING: &[u32] = &[2077, 3294];
 /// Stands for a node that is not there, and for the end of a node's parts.
 pub(super) const NOTHING: u32 = 0;
 pub(super) const END: u32 = u32::MAX;
-
-/// A query that the walk is in, and those around it.
-pub(super) struct Level<'t> {
-    pub(super) query: Tree<'t, pg_sys::Query>,
-    pub(super) outer: *const Self,
-}
-
-impl Level<'static> {
-    /// The query as many levels above this one.
-    ///
-    /// # Safety
-    /// The level must be null, or that of a walk that is in its query.
-    pub(super) unsafe fn query_above(level: *const Self, levels: u32) -> Option<Tree<'static, pg_sys::Query>> {
-        // SAFETY: the caller's promise; the levels around it are those of the same walk.
-        let mut level = unsafe { level.as_ref() }?;
-        for _ in 0..levels {
-            // SAFETY: as above.
-            level = unsafe { level.outer.as_ref() }?;
-        }
-        Some(level.query)
-    }
-}
 
 /// The buffers that a tree is written into.
 pub(super) struct TreeHasher {
@@ -58,8 +37,8 @@ pub(super) struct TreeHasher {
     pub(super) hands_times_on: bool,
     /// Clock expressions found so far.
     pub(super) clock: ClockExpressions,
-    /// The query that the walk is in; null outside of any. It lies on the stack of the walk.
-    pub(super) level: *const Level<'static>,
+    /// The queries that the walk is in. The tree outlives the walk.
+    pub(super) queries: Enclosing<'static>,
     pub(super) depth: WalkDepth,
 }
 
@@ -78,15 +57,9 @@ impl TreeHasher {
             calls_users: false,
             hands_times_on: false,
             clock: ClockExpressions::NONE,
-            level: std::ptr::null(),
+            queries: Enclosing::NONE,
             depth,
         }
-    }
-
-    /// The query as many levels above the node that the walk is at.
-    pub(super) fn query_above(&self, levels: u32) -> Option<Tree<'static, pg_sys::Query>> {
-        // SAFETY: the walk is in the queries of its levels.
-        unsafe { Level::query_above(self.level, levels) }
     }
 
     /// Stops the walk: whoever calls this returns true.

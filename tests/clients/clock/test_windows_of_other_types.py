@@ -7,6 +7,7 @@ import collections
 import datetime
 import os
 import random
+import re
 
 import pytest
 from support.windows import sessions
@@ -94,12 +95,14 @@ def test_a_zone_by_rule(server, at):
 def test_operators_are_those_of_the_server(at):
     """The table of the cache, as pg_operator has it."""
     rows = at().rows(
-        "SELECT oid::int, oprcode::oid::int, oprname FROM pg_operator WHERE oprname IN ('<', '<=', '>', '>=') AND oprleft <> oprright"
-        " AND oprleft IN (1082, 1114, 1184) AND oprright IN (1082, 1114, 1184) ORDER BY 1")
-    listed = {}
+        "SELECT oid::int, oprcode::oid::int, oprname, oprleft::regtype::oid::int, oprright::regtype::oid::int FROM pg_operator"
+        " WHERE oprname IN ('<', '<=', '>', '>=') AND (oprleft IN (1082, 1114, 1184) AND oprright IN (1082, 1114, 1184)"
+        " OR oprleft = 1186 AND oprright = 1186)")
+    types = {"DATEOID": 1082, "TIMESTAMPOID": 1114, "TIMESTAMPTZOID": 1184, "INTERVALOID": 1186}
+    listed = set()
     for line in open(os.path.join(os.path.dirname(__file__), "../../../src/query/clock/comparisons.rs")):
-        fields = line.strip().strip("(),").split(", ")
-        if len(fields) == 5 and fields[0].isdigit() and fields[2] != fields[3]:
-            names = {"Less": "<", "LessOrEqual": "<=", "Greater": ">", "GreaterOrEqual": ">="}
-            listed[int(fields[0])] = (int(fields[1]), names[fields[4]])
-    assert listed == {oid: (function, name) for oid, function, name in rows}
+        if row := re.match(r"    \((\w+), (\w+), \[(.*)\]\),", line):
+            pairs = re.findall(r"\((\d+), (\d+)\)", row[3])
+            listed |= {(int(oid), int(function), name, types[row[1]], types[row[2]])
+                       for (oid, function), name in zip(pairs, ("<", "<=", ">", ">="), strict=True)}
+    assert listed == {tuple(row) for row in rows} and len(rows) == 40

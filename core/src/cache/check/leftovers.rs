@@ -6,6 +6,7 @@ use super::look::{Look, Processes, STRIDE};
 use crate::atomics::Ordering::Acquire;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::store::Store;
+use crate::versions::slot::SlotState;
 
 /// How often something is looked at that no process vouches for: one that has come meanwhile may have changed it.
 const MOST_LOOKS: u32 = 10;
@@ -22,7 +23,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
             if number.is_multiple_of(STRIDE as usize) {
                 processes.pause();
             }
-            if slot.try_read().is_some_and(|state| !state.is_possible()) {
+            if slot.try_read().is_some_and(|state| !is_possible(&state)) {
                 let finding = Finding::of("versions", "a slot holds a set of transactions that cannot be");
                 findings.add(finding.at("slot", number as u64));
             }
@@ -91,4 +92,13 @@ impl<L: Locks, A: Arena, P: Processes> Look<'_, '_, L, A, P> {
             self.findings.compare(finding, counted + held, own.pins());
         }
     }
+}
+
+/// Returns true if a slot can be in this state. No publisher is remembered twice, and both ends of a window belong to
+/// it.
+fn is_possible(state: &SlotState) -> bool {
+    let pending = &state.pending;
+    let are_distinct = (1..pending.len()).all(|n| pending[n] == 0 || !pending[..n].contains(&pending[n]));
+    let window = &state.window;
+    are_distinct && (window.is_empty() || (window.holds(window.low) && window.holds(window.high)))
 }
