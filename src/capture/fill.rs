@@ -129,7 +129,8 @@ impl ResultFill {
         if self.encoder.pending_rows().is_multiple_of(BLOCK_ROWS) {
             self.encoder.discard();
         }
-        self.encode(row, LARGEST_PASSING_ROW)
+        // What the receiver takes instead is not why the result is not stored.
+        self.encode(row, LARGEST_PASSING_ROW).map_err(|_| Reason::QuickRows)
     }
 
     /// Encodes a row of at most `limit` bytes.

@@ -85,7 +85,7 @@ impl Payoff {
 }
 
 /// What is known, by fingerprint. It lies in the order in which it was learned: a session with few statements writes to
-/// one page of memory, and not to all of them, each of which it would have to copy from the postmaster.
+/// a page or two, and not to all of them, each of which it would have to copy from the postmaster.
 #[repr(C)]
 struct Payoffs {
     /// By the remainder of the fingerprint, the number of its payoff; 0 if it has none.

@@ -57,6 +57,14 @@ def test_the_same_is_stored_when_it_is_asked_again(judged, connect):
     assert ask(judged, question) == (ROWS, "HIT", None)
 
 
+def test_rows_that_the_receiver_takes_are_let_go_for_the_same_reason(judged):
+    """They are larger than what is sent as it is encoded, and not too large to be stored."""
+    judged.execute("CREATE TABLE large AS SELECT g AS n, repeat(md5(g::text), 3200) AS pad FROM generate_series(1, 30) g")
+    outcomes = (ask(judged, f"SELECT *, {number} FROM large") for number in range(ATTEMPTS))
+    rows, status, reason = next(outcome for outcome in outcomes if outcome[2])
+    assert (rows, status, reason) == (30, "MISS", "quick_rows")
+
+
 @pytest.mark.parametrize("prefix, settings", [
     ("/*+ arrow_cache */ ", {}), ("", {"min_execution_time": "0"}),
 ])
