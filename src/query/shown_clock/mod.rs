@@ -52,13 +52,13 @@ impl ShownClock {
     }
 }
 
-/// Returns true if a column of the answer asks for the time. Quick to tell.
+/// Returns true if a column of the answer, or a key that is not shown, asks for the time. Quick to tell.
 pub fn is_shown(query: Tree<'_, pg_sys::Query>) -> bool {
-    children!(query.targetList as TargetEntry).any(|target| !target.resjunk && asks_for_time(target.as_node().as_ptr()))
+    children!(query.targetList as TargetEntry).any(|target| asks_for_time(target.as_node().as_ptr()))
 }
 
-/// Takes a query apart that is planned for these values of its parameters, or for all. `None` if no column asks for the
-/// time, or something stands in the way.
+/// Takes a query apart that is planned for these values of its parameters, or for all. `None` if the part would ask for
+/// the time wherever the query does, or something stands in the way.
 pub fn take_apart(query: Tree<'_, pg_sys::Query>, params: pg_sys::ParamListInfo) -> Option<ShownClock> {
     let is_plain = query.commandType == pg_sys::CmdType::CMD_SELECT
         && query.setOperations.is_null()
@@ -74,12 +74,14 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>, params: pg_sys::ParamListInfo)
         name_grouped_columns(part);
         let mut hoisting = Hoisting::of(part);
         let (mut shown, mut junk) = (Vec::new(), Vec::new());
+        let mut asks_less = false;
         for target in nodes::<pg_sys::TargetEntry>((*part).targetList) {
             let expression: *mut pg_sys::Node = (*target).expr.cast();
             let output = copy(target);
             (*output).ressortgroupref = 0;
             if (*target).ressortgroupref != 0 && is_time(expression) && !has_distances(part) {
                 (*target).expr = null_like(expression);
+                asks_less = true;
                 if !(*target).resjunk {
                     hoisting.keep(target);
                     shown.push(output);
@@ -93,6 +95,7 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>, params: pg_sys::ParamListInfo)
             (*output).expr = if (*target).ressortgroupref != 0 || !asks_for_time(expression) {
                 hoisting.keep(target).cast()
             } else if keeps_columns(expression, params) {
+                asks_less = true;
                 hoisting.project(expression)?.cast()
             } else {
                 return None;
@@ -103,6 +106,7 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>, params: pg_sys::ParamListInfo)
         let projection = list_of(shown);
         let columns = hoisting.finish(junk);
         let is_wrong = columns.is_null()
+            || !asks_less
             || (*columns).length > pg_sys::MaxTupleAttributeNumber as i32
             || kept!(pg_sys::contain_volatile_functions(projection.cast()));
         (*part).targetList = columns;
