@@ -18,6 +18,7 @@
 
 mod hoisting;
 pub mod named_parameters;
+mod ordering;
 mod walks;
 
 use pgrx::pg_sys;
@@ -27,7 +28,7 @@ use crate::pg::folding::fold;
 use crate::pg::lists::nodes;
 use crate::pg::server;
 use crate::pg::tree::{Tree, children};
-use crate::pg::tree_making::{copy, list_of};
+use crate::pg::tree_making::{copy, list_of, replaced};
 use crate::query::failures::query_may_fail;
 use hoisting::Hoisting;
 use walks::asks_for_time;
@@ -88,11 +89,19 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>, params: pg_sys::ParamListInfo)
                     continue;
                 }
             }
+            let column = ordering::order_by_column(part, target);
+            if let Some(column) = column {
+                (*target).expr = column.cast();
+                asks_less = true;
+            }
             if (*target).resjunk {
                 junk.push(target);
                 continue;
             }
-            (*output).expr = if (*target).ressortgroupref != 0 || !asks_for_time(expression) {
+            (*output).expr = if let Some(column) = column {
+                let kept = hoisting.keep(target);
+                replaced(expression, &mut |node, _depth| (node.as_ptr() == column).then_some(kept)).cast()
+            } else if (*target).ressortgroupref != 0 || !asks_for_time(expression) {
                 hoisting.keep(target).cast()
             } else if keeps_columns(expression, params) {
                 asks_less = true;
