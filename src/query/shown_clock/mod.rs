@@ -11,8 +11,9 @@
 //!   depends on rows becomes one: columns, aggregates, keys of GROUP BY. The query computes it for each of its rows, or
 //!   it cannot fail, or nothing in the part can (`hoisting`). All else remains in the projection. So an error comes
 //!   only if computing the query may raise it.
-//! * A key of GROUP BY, DISTINCT or ORDER BY that asks for the time has one value in a statement. So has the NULL that
-//!   takes its place in the part.
+//! * A key of GROUP BY, DISTINCT or ORDER BY that asks for the time has one value in a statement, shown or not. So has
+//!   the NULL that takes its place in the part. Or it is a difference between the clock and a column, which orders as
+//!   the column does (`ordering`).
 //!
 //! Reads trees; what it makes lies in the current memory context. Keeps nothing.
 
