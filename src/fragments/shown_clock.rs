@@ -52,10 +52,7 @@ pub fn part(call: &Call<'_>, planning: &Planning) -> Option<ClockFree> {
         Planning::Eligible(eligible) => Ok(eligible.traits()),
         Planning::Ignored | Planning::Unchecked(_) | Planning::Ready(_) => return None,
     };
-    if !may_move(call.query(), checked)
-        || !session::may_be_answered()
-        || StatementTerms::of(call.own_text()).is_err()
-    {
+    if !may_move(call.query(), checked) || !session::may_be_answered() || StatementTerms::of(call.own_text()).is_err() {
         return None;
     }
     let parts = apart(call.query(), checked, call.params(), store.seed())?;

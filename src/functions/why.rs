@@ -101,10 +101,11 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         // Planning changes the tree.
         let Some(tree) = Tree::enter(query.as_ptr()) else { return Err(Reason::NotSelect.into()) };
         let checked = checking::check(tree);
-        let clock_free = shown_clock::apart(tree, checked.traits.as_ref().map_err(|reason| *reason), None, store.seed())
+        let of_query = checked.traits.as_ref().map_err(|reason| *reason);
+        let clock_free = shown_clock::apart(tree, of_query, None, store.seed())
             .and_then(|parts| Tree::enter(parts.part))
             .map(|part| (part, checking::check(part)))
-            .filter(|(_, checked)| checked.traits.is_ok());
+            .filter(|(_, of_part)| of_part.traits.is_ok());
         let is_apart = clock_free.is_some();
         let (tree, checked) = clock_free.unwrap_or((tree, checked));
         let query = query.replaced_by(tree.as_ptr());
@@ -116,22 +117,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         let plan = query.plan(pg_sys::CURSOR_OPT_PARALLEL_OK, Parameters::NONE);
         // The executor reads parameters when it starts.
         export::check_permitted(plan, text, Parameters::nulls(&types));
-        let traits = traits.map_err(|reason| Refusal {
-            reason,
-            offender: offender.map(|offender| match offender {
-                Offender::Function(blamed) => {
-                    let because = blamed
-                        .because
-                        .or_else(|| reads_now(blamed.function))
-                        .map_or(String::new(), |because| format!(", {because}"));
-                    let extension = prospect(blamed.function).map_or(Vec::new(), |(name, sentence)| {
-                        [b" of the extension ", name.to_bytes(), sentence.as_bytes()].concat()
-                    });
-                    [b"calls ".to_vec(), function_name(blamed.function), extension, because.into_bytes()].concat()
-                }
-                Offender::Relation(relation) => reads(relation),
-            }),
-        })?;
+        let traits = traits.map_err(|reason| Refusal { reason, offender: offender.map(told) })?;
         let ddl = lookup::definition_versions(store).ddl;
         let checked = relations::check(plan).and_then(|_| planner_input::check(plan, &opened_by(plan)));
         checked.map_err(|RelationRefusal { reason, relation }| Refusal { reason, offender: Some(reads(relation)) })?;
@@ -150,6 +136,23 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
             },
         }
         Ok((relations::of_plan(plan, traits.extras.relations()), parts))
+    }
+}
+
+/// What a query is refused for, as the rest of the sentence "It …".
+fn told(offender: Offender) -> Vec<u8> {
+    match offender {
+        Offender::Function(blamed) => {
+            let because = blamed
+                .because
+                .or_else(|| reads_now(blamed.function))
+                .map_or(String::new(), |because| format!(", {because}"));
+            let extension = prospect(blamed.function).map_or(Vec::new(), |(name, sentence)| {
+                [b" of the extension ", name.to_bytes(), sentence.as_bytes()].concat()
+            });
+            [b"calls ".to_vec(), function_name(blamed.function), extension, because.into_bytes()].concat()
+        }
+        Offender::Relation(relation) => reads(relation),
     }
 }
 

@@ -81,25 +81,20 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>, params: pg_sys::ParamListInfo)
             let expression: *mut pg_sys::Node = (*target).expr.cast();
             let output = copy(target);
             (*output).ressortgroupref = 0;
-            if (*target).ressortgroupref != 0 && is_time(expression) && !has_distances(part) {
-                (*target).expr = null_like(expression);
-                asks_less = true;
-                if !(*target).resjunk {
-                    hoisting.keep(target);
-                    shown.push(output);
-                    continue;
-                }
-            }
+            let is_one_time = (*target).ressortgroupref != 0 && is_time(expression) && !has_distances(part);
             let column = ordering::order_by_column(part, target);
-            if let Some(column) = column {
-                (*target).expr = column.cast();
+            if is_one_time || column.is_some() {
+                (*target).expr = column.map_or_else(|| null_like(expression), <*mut pg_sys::Node>::cast);
                 asks_less = true;
             }
             if (*target).resjunk {
                 junk.push(target);
                 continue;
             }
-            (*output).expr = if let Some(column) = column {
+            (*output).expr = if is_one_time {
+                hoisting.keep(target);
+                (*output).expr
+            } else if let Some(column) = column {
                 let kept = hoisting.keep(target);
                 replaced(expression, &mut |node, _depth| (node.as_ptr() == column).then_some(kept)).cast()
             } else if (*target).ressortgroupref != 0 || !asks_for_time(expression) {

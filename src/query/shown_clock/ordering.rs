@@ -15,7 +15,8 @@ use crate::query::volatility::definition::is_behind;
 const DIRECTIONS: [(u32, u32); 2] = [(1332, 1164), (1334, 1167)];
 
 /// `-` of two timestamps with the function behind it (timestamptz_mi, timestamp_mi), and `=`, `<` and `>` of such.
-const DIFFERENCES: [(u32, u32, u32, [u32; 2]); 2] = [(1328, 1188, 1320, [1322, 1324]), (2067, 2031, 2060, [2062, 2064])];
+const DIFFERENCES: [(u32, u32, u32, [u32; 2]); 2] =
+    [(1328, 1188, 1320, [1322, 1324]), (2067, 2031, 2060, [2062, 2064])];
 
 /// Has a query order by the column alone, if a target entry is such a difference, and a key of nothing but ORDER BY.
 /// Returns the column, which is a part of the difference.
@@ -32,20 +33,19 @@ pub(super) unsafe fn order_by_column(
         let (_, subtracts, equal, directions) =
             *DIFFERENCES.iter().find(|(operator, ..)| *operator == call.opno.to_u32())?;
         let (left, right) = (node_at(call.args, 0)?, node_at(call.args, 1)?);
-        let is_of_rows = |side| depends_on_rows(side) && !asks_for_time(side);
-        let (column, is_subtracted) = match () {
-            () if Tree::enter(left).is_some_and(is_clock) && is_of_rows(right) => (right, true),
-            () if Tree::enter(right).is_some_and(is_clock) && is_of_rows(left) => (left, false),
-            () => return None,
-        };
+        let is_subtracted = Tree::enter(left).is_some_and(is_clock);
+        let (time, column) = if is_subtracted { (left, right) } else { (right, left) };
+        if !Tree::enter(time).is_some_and(is_clock) || !depends_on_rows(column) || asks_for_time(column) {
+            return None;
+        }
         let reference = (*target).ressortgroupref;
         let named_in = |clauses: *mut pg_sys::List| {
             nodes::<pg_sys::SortGroupClause>(clauses).find(|clause| (**clause).tleSortGroupRef == reference)
         };
         let windows = nodes::<pg_sys::WindowClause>((*query).windowClause)
             .flat_map(|window| [(*window).partitionClause, (*window).orderClause]);
-        if [(*query).groupClause, (*query).distinctClause].into_iter().chain(windows).any(|list| named_in(list).is_some())
-        {
+        let mut others = [(*query).groupClause, (*query).distinctClause].into_iter().chain(windows);
+        if others.any(|clauses| named_in(clauses).is_some()) {
             return None;
         }
         let clause = named_in((*query).sortClause)?;
