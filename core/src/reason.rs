@@ -59,7 +59,7 @@ reasons! {
     NoRelation, "no_relation", "The query reads no relation at all, so there is nothing to gain.";
     RecordType, "record_type", "A parameter or a column of the result is an anonymous record.";
     UnsupportedType, "unsupported_type", "A column or parameter has a type the cache cannot keep exactly.";
-    DomainConstraint, "domain_constraint", "The query checks the constraints of a domain.";
+    DomainConstraint, "domain_constraint", "The query casts to a domain, whose constraints may change.";
     XmlExpression, "xml_expression", "The query uses an XML expression.";
     DynamicParameters, "dynamic_parameters", "Parameters of the query are supplied while it runs.";
     ScrollableCursor, "scrollable_cursor", "The rows of the cursor were read in another order than from the first to the last.";

@@ -13,7 +13,9 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::planning::{self, Combination};
 use crate::lookup::{self, Call, Eligible, Planning};
 use crate::pg::folding;
+use crate::pg::tree::Tree;
 use crate::pg::tree_making::new_node;
+use crate::query::eligibility::QueryTraits;
 use crate::query::plan_marker;
 use crate::query::shown_clock::named_parameters;
 use crate::query::shown_clock::{ShownClock, is_shown, take_apart};
@@ -45,22 +47,15 @@ impl ClockFree {
 /// Only of statements of clients and of exports: no other is looked up.
 pub fn part(call: &Call<'_>, planning: &Planning) -> Option<ClockFree> {
     let store = shmem::store()?;
-    let may_move = match planning {
-        Planning::Refused(reason) => *reason == Reason::MovingClock,
-        Planning::Eligible(eligible) => eligible.traits().clocks != 0,
-        Planning::Ignored | Planning::Unchecked(_) | Planning::Ready(_) => false,
+    let checked = match planning {
+        Planning::Refused(reason) => Err(*reason),
+        Planning::Eligible(eligible) => Ok(eligible.traits()),
+        Planning::Ignored | Planning::Unchecked(_) | Planning::Ready(_) => return None,
     };
-    if !may_move || !is_shown(call.query()) {
+    if !may_move(call.query(), checked) || !session::may_be_answered() || StatementTerms::of(call.own_text()).is_err() {
         return None;
     }
-    let moves = || {
-        matches!(planning, Planning::Refused(_)) || lookup::clock_free::moves(call.query(), call.params(), store.seed())
-    };
-    if !session::may_be_answered() || StatementTerms::of(call.own_text()).is_err() || !moves() {
-        return None;
-    }
-    // An error in what the statement never asks for would have no cause in the statement.
-    let parts = take_apart(call.query(), call.arguments().3).filter(|parts| !parts.may_fail_beside())?;
+    let parts = apart(call.query(), checked, call.params(), store.seed())?;
     let options = options_for_part(call);
     let own = call_of_part(parts.part, call, options);
     let is_one_shot = !session::must_plan() && call.is_one_shot();
@@ -68,6 +63,27 @@ pub fn part(call: &Call<'_>, planning: &Planning) -> Option<ClockFree> {
     // SAFETY: a valid query, which nobody has planned.
     let named = unsafe { named_parameters::named_by(parts.part) };
     Some(ClockFree { parts, eligible, named, options })
+}
+
+/// Takes a query apart that was `checked`, if its answer moves with the clock, and its clock-free part is worth asking
+/// about. `seed` is the secret of the store.
+pub fn apart(
+    query: Tree<'_, pg_sys::Query>,
+    checked: Result<&QueryTraits, Reason>,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+    seed: u64,
+) -> Option<ShownClock> {
+    if !may_move(query, checked) || (checked.is_ok() && !lookup::clock_free::moves(query, params, seed)) {
+        return None;
+    }
+    // An error in what the statement never asks for would have no cause in the statement.
+    take_apart(query, params.map_or(std::ptr::null_mut(), Tree::as_ptr)).filter(|parts| !parts.may_fail_beside())
+}
+
+/// Returns true if the answer may move with the clock for what can be computed last. Quick to tell.
+fn may_move(query: Tree<'_, pg_sys::Query>, checked: Result<&QueryTraits, Reason>) -> bool {
+    let moves = checked.map_or_else(|reason| reason == Reason::MovingClock, |traits| traits.clocks != 0);
+    moves && is_shown(query)
 }
 
 /// The cursor options for the part: the planner does not see the projection, which must not run beside other processes

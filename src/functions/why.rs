@@ -12,6 +12,7 @@ use pgrx::pg_sys;
 use super::unindexed_time;
 use crate::error::CacheError;
 use crate::export::{OwnQuery, Parameters};
+use crate::fragments::shown_clock;
 use crate::invalidation::own_writes;
 use crate::lookup::parts::may_have_parts;
 use crate::lookup::{self, Found, Lateness, Question, execute_rights};
@@ -29,7 +30,6 @@ use crate::query::handed_times::with_times;
 use crate::query::opened_relations::opened_by;
 use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
-use crate::query::shown_clock::{is_shown, take_apart};
 use crate::query::trust_advice::prospect;
 use crate::shmem::{self, SharedStore};
 use crate::{export, settings};
@@ -102,32 +102,23 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         // Planning changes the tree.
         let Some(tree) = Tree::enter(query.as_ptr()) else { return Err(Reason::NotSelect.into()) };
         let checked = checking::check(tree);
-        let (query, checked, shown) = with_shown_clock(query, checked, store.seed());
+        let of_query = checked.traits.as_ref().map_err(|reason| *reason);
+        let clock_free = shown_clock::apart(tree, of_query, None, store.seed())
+            .and_then(|parts| Tree::enter(parts.part))
+            .map(|part| (part, checking::check(part)))
+            .filter(|(_, of_part)| of_part.traits.is_ok());
+        let is_apart = clock_free.is_some();
+        let (tree, checked) = clock_free.unwrap_or((tree, checked));
+        let query = query.replaced_by(tree.as_ptr());
         let Checked { traits, offender, .. } = checked;
-        let Some(tree) = Tree::enter(query.as_ptr()) else { return Err(Reason::NotSelect.into()) };
         let mut parts = traits.as_ref().map_or(Vec::new(), |traits| combined(tree, traits));
-        if shown {
+        if is_apart {
             parts.extend_from_slice(b"; the clock is applied to the stored answer");
         }
         let plan = query.plan(pg_sys::CURSOR_OPT_PARALLEL_OK, Parameters::NONE);
         // The executor reads parameters when it starts.
         export::check_permitted(plan, text, Parameters::nulls(&types));
-        let traits = traits.map_err(|reason| Refusal {
-            reason,
-            offender: offender.map(|offender| match offender {
-                Offender::Function(blamed) => {
-                    let because = blamed
-                        .because
-                        .or_else(|| reads_now(blamed.function))
-                        .map_or(String::new(), |because| format!(", {because}"));
-                    let extension = prospect(blamed.function).map_or(Vec::new(), |(name, sentence)| {
-                        [b" of the extension ", name.to_bytes(), sentence.as_bytes()].concat()
-                    });
-                    [b"calls ".to_vec(), function_name(blamed.function), extension, because.into_bytes()].concat()
-                }
-                Offender::Relation(relation) => reads(relation),
-            }),
-        })?;
+        let traits = traits.map_err(|reason| Refusal { reason, offender: offender.map(told) })?;
         let ddl = lookup::definition_versions(store).ddl;
         let checked = relations::check(plan).and_then(|_| planner_input::check(plan, &opened_by(plan)));
         checked.map_err(|RelationRefusal { reason, relation }| Refusal { reason, offender: Some(reads(relation)) })?;
@@ -151,30 +142,21 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
     }
 }
 
-/// The query whose answer would be stored, and what checking it came to: the clock-free part if the query is refused
-/// for the clock in its columns. Tells whether it is that.
-fn with_shown_clock<'t>(query: OwnQuery<'t>, checked: Checked, seed: u64) -> (OwnQuery<'t>, Checked, bool) {
-    // SAFETY: the query is valid, and the part lives in the current memory context, as the query does.
-    unsafe {
-        let moves = match checked.traits {
-            Err(reason) => reason == Reason::MovingClock,
-            Ok(traits) => {
-                traits.clocks != 0
-                    && Tree::enter(query.as_ptr())
-                        .is_some_and(|tree| is_shown(tree) && lookup::clock_free::moves(tree, None, seed))
-            }
-        };
-        if moves
-            && let Some(parts) = Tree::enter(query.as_ptr()).and_then(|tree| take_apart(tree, std::ptr::null_mut()))
-            && let Some(tree) = Tree::enter(parts.part)
-        {
-            let of_part = checking::check(tree);
-            if of_part.traits.is_ok() && !parts.may_fail_beside() {
-                return (query.replaced_by(parts.part), of_part, true);
-            }
+/// What a query is refused for, as the rest of the sentence "It …".
+fn told(offender: Offender) -> Vec<u8> {
+    match offender {
+        Offender::Function(blamed) => {
+            let because = blamed
+                .because
+                .or_else(|| reads_now(blamed.function))
+                .map_or(String::new(), |because| format!(", {because}"));
+            let extension = prospect(blamed.function).map_or(Vec::new(), |(name, sentence)| {
+                [b" of the extension ", name.to_bytes(), sentence.as_bytes()].concat()
+            });
+            [b"calls ".to_vec(), function_name(blamed.function), extension, because.into_bytes()].concat()
         }
+        Offender::Relation(relation) => reads(relation),
     }
-    (query, checked, false)
 }
 
 /// Parses, analyzes and rewrites a text that is one SELECT. Returns the types of its parameters, too.

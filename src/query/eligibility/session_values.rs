@@ -82,16 +82,9 @@ impl EligibilityChecker {
         }
         let is_clock = |node| clock::closed(node).is_some_and(|found| found.asks);
         let Some(comparison) = Comparison::of(call, is_clock, &self.queries) else { return false };
-        let is_own = |function: pg_sys::Oid| {
-            definition::of(function).is_some_and(|own| own.functions.is_empty() && own.trees.is_empty())
-        };
-        let is_as_listed = |operator, function: u32| {
-            // SAFETY: reads a catalog about an operator that the query uses.
-            unsafe { kept!(pg_sys::get_opcode(operator)) }.to_u32() == function && is_own(function.into())
-        };
-        let are_as_listed =
-            comparison.operators.into_iter().flatten().all(|(operator, function)| is_as_listed(operator, function))
-                && comparison.function.is_none_or(is_own);
+        let is_as_listed = |(operator, function)| definition::is_behind(function, operator);
+        let are_as_listed = comparison.operators.into_iter().flatten().all(is_as_listed)
+            && comparison.function.is_none_or(definition::is_own_code);
         if !are_as_listed || (comparison.is_extreme && !extremes_are_as_listed()) {
             return self.refuse(Reason::UserDefinedFunction);
         }

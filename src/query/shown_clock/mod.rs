@@ -11,13 +11,15 @@
 //!   depends on rows becomes one: columns, aggregates, keys of GROUP BY. The query computes it for each of its rows, or
 //!   it cannot fail, or nothing in the part can (`hoisting`). All else remains in the projection. So an error comes
 //!   only if computing the query may raise it.
-//! * A key of GROUP BY, DISTINCT or ORDER BY that asks for the time has one value in a statement. So has the NULL that
-//!   takes its place in the part.
+//! * A key of GROUP BY, DISTINCT or ORDER BY that asks for the time has one value in a statement, shown or not. So has
+//!   the NULL that takes its place in the part. Or it is a difference between the clock and a column, which orders as
+//!   the column does (`ordering`).
 //!
 //! Reads trees; what it makes lies in the current memory context. Keeps nothing.
 
 mod hoisting;
 pub mod named_parameters;
+mod ordering;
 mod walks;
 
 use pgrx::pg_sys;
@@ -27,7 +29,7 @@ use crate::pg::folding::fold;
 use crate::pg::lists::nodes;
 use crate::pg::server;
 use crate::pg::tree::{Tree, children};
-use crate::pg::tree_making::{copy, list_of};
+use crate::pg::tree_making::{copy, list_of, replaced};
 use crate::query::failures::query_may_fail;
 use hoisting::Hoisting;
 use walks::asks_for_time;
@@ -52,13 +54,13 @@ impl ShownClock {
     }
 }
 
-/// Returns true if a column of the answer asks for the time. Quick to tell.
+/// Returns true if a column of the answer, or a key that is not shown, asks for the time. Quick to tell.
 pub fn is_shown(query: Tree<'_, pg_sys::Query>) -> bool {
-    children!(query.targetList as TargetEntry).any(|target| !target.resjunk && asks_for_time(target.as_node().as_ptr()))
+    children!(query.targetList as TargetEntry).any(|target| asks_for_time(target.as_node().as_ptr()))
 }
 
-/// Takes a query apart that is planned for these values of its parameters, or for all. `None` if no column asks for the
-/// time, or something stands in the way.
+/// Takes a query apart that is planned for these values of its parameters, or for all. `None` if the part would ask for
+/// the time wherever the query does, or something stands in the way.
 pub fn take_apart(query: Tree<'_, pg_sys::Query>, params: pg_sys::ParamListInfo) -> Option<ShownClock> {
     let is_plain = query.commandType == pg_sys::CmdType::CMD_SELECT
         && query.setOperations.is_null()
@@ -74,25 +76,31 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>, params: pg_sys::ParamListInfo)
         name_grouped_columns(part);
         let mut hoisting = Hoisting::of(part);
         let (mut shown, mut junk) = (Vec::new(), Vec::new());
+        let mut asks_less = false;
         for target in nodes::<pg_sys::TargetEntry>((*part).targetList) {
             let expression: *mut pg_sys::Node = (*target).expr.cast();
             let output = copy(target);
             (*output).ressortgroupref = 0;
-            if (*target).ressortgroupref != 0 && is_time(expression) && !has_distances(part) {
-                (*target).expr = null_like(expression);
-                if !(*target).resjunk {
-                    hoisting.keep(target);
-                    shown.push(output);
-                    continue;
-                }
+            let is_one_time = (*target).ressortgroupref != 0 && is_time(expression) && !has_distances(part);
+            let column = ordering::order_by_column(part, target);
+            if is_one_time || column.is_some() {
+                (*target).expr = column.map_or_else(|| null_like(expression), <*mut pg_sys::Node>::cast);
+                asks_less = true;
             }
             if (*target).resjunk {
                 junk.push(target);
                 continue;
             }
-            (*output).expr = if (*target).ressortgroupref != 0 || !asks_for_time(expression) {
+            (*output).expr = if is_one_time {
+                hoisting.keep(target);
+                (*output).expr
+            } else if let Some(column) = column {
+                let kept = hoisting.keep(target);
+                replaced(expression, &mut |node, _depth| (node.as_ptr() == column).then_some(kept)).cast()
+            } else if (*target).ressortgroupref != 0 || !asks_for_time(expression) {
                 hoisting.keep(target).cast()
             } else if keeps_columns(expression, params) {
+                asks_less = true;
                 hoisting.project(expression)?.cast()
             } else {
                 return None;
@@ -103,6 +111,7 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>, params: pg_sys::ParamListInfo)
         let projection = list_of(shown);
         let columns = hoisting.finish(junk);
         let is_wrong = columns.is_null()
+            || !asks_less
             || (*columns).length > pg_sys::MaxTupleAttributeNumber as i32
             || kept!(pg_sys::contain_volatile_functions(projection.cast()));
         (*part).targetList = columns;

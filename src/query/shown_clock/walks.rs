@@ -12,13 +12,16 @@ use crate::query::node_table::{OF_ROWS, in_query};
 
 /// Returns true if an expression, or a sub-query in it, asks for the time.
 pub(super) fn asks_for_time(node: *mut pg_sys::Node) -> bool {
-    any(node, |node| {
-        match_node! { node;
-            FuncExpr(call) => clock::asks_for_time(call.funcid),
-            SQLValueFunction(value) => clock::is_time(&value),
-            _ => false,
-        }
-    })
+    any(node, is_clock)
+}
+
+/// Returns true if a node asks for the time itself.
+pub(super) fn is_clock(node: Tree<'_, pg_sys::Node>) -> bool {
+    match_node! { node;
+        FuncExpr(call) => clock::asks_for_time(call.funcid),
+        SQLValueFunction(value) => clock::is_time(&value),
+        _ => false,
+    }
 }
 
 /// Returns true if something in an expression depends on rows: columns, aggregates, sub-queries.

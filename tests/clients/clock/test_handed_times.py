@@ -39,11 +39,11 @@ CACHED = [
     "SELECT w.day, count(*) FROM t, (SELECT CURRENT_DATE AS day, now() AS time) w WHERE t.at < w.time GROUP BY w.day",
     "WITH w AS (SELECT now() AS time) SELECT w.time::text, count(*) FROM t, w WHERE t.at > w.time - interval '1 minute' GROUP BY w.time",
     "WITH w AS (SELECT now() AS time, 1 AS one) SELECT t.id, w.time - t.at FROM t, w ORDER BY t.id",
+    "SELECT count(*) OVER (PARTITION BY w.since), id FROM t, (SELECT now() - interval '1 minute' AS since) w WHERE at > w.since ORDER BY id",
 ]
 # What sorts or goes through another query with FROM, what an outer join may make NULL, what is kept apart, and what need not be one row.
 BYPASSED = [
     "SELECT s.n, (SELECT max(u.at) FROM u WHERE u.at < s.time) FROM (SELECT n, w.time FROM t, (SELECT now() AS time) w WHERE t.at < w.time) s ORDER BY 1, 2",
-    "SELECT count(*) OVER (PARTITION BY w.since), id FROM t, (SELECT now() - interval '1 minute' AS since) w WHERE at > w.since ORDER BY id",
     "SELECT count(w.time), count(*) FROM t LEFT JOIN (SELECT now() AS time) w ON t.n = 3 WHERE t.at < w.time OR w.time IS NULL",
     "SELECT count(*) FROM (SELECT now() AS time) w RIGHT JOIN t ON t.n = 3 WHERE w.time IS NULL OR t.at < w.time",
     "SELECT count(*) FROM (SELECT now() AS time) w FULL JOIN t ON t.at < w.time AND false WHERE w.time IS NULL OR t.at < w.time",

@@ -67,6 +67,9 @@ SELECT * FROM arrow_cache.why('SELECT 1');
 SELECT * FROM arrow_cache.why('SELECT (id, (v, id)) FROM t');
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
 SELECT * FROM arrow_cache.why('SELECT id::positive FROM t');
+-- Nor would an answer notice a constraint that is added later.
+CREATE DOMAIN any_number AS int;
+SELECT * FROM arrow_cache.why('SELECT id::any_number FROM t');
 SELECT * FROM arrow_cache.why('SELECT xmlelement(name e, id) FROM t');
 -- What it reads.
 SELECT * FROM arrow_cache.why('SELECT relname FROM pg_class, t');
@@ -146,5 +149,5 @@ DROP OPERATOR @#@ (NONE, int);
 DROP SCHEMA "Other" CASCADE;
 DROP SCHEMA many_types CASCADE;
 DROP TABLE t CASCADE;
-DROP DOMAIN positive;
+DROP DOMAIN positive, any_number;
 DROP SEQUENCE number;
