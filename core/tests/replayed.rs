@@ -75,9 +75,9 @@ fn what_a_child_changed_is_passed_on_in_a_full_table() {
 /// Replay stands still meanwhile. One walk for each note of the first would take some ten thousand times as long.
 #[test]
 fn forgetting_walks_once_past_the_notes_of_others_in_a_chain() {
-    let mut table = Box::new(ChangeTable::<8_000, 1, 1>::new());
+    let mut table = Box::new(ChangeTable::<16_000, 1, 1>::new());
     for xid in [10, 11] {
-        (0..4_000).for_each(|change| table.note(xid, Change(change)).unwrap());
+        (0..8_000).for_each(|change| table.note(xid, Change(change)).unwrap());
     }
     let mut time_of = |xid| {
         let start = Instant::now();

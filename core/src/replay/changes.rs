@@ -87,9 +87,6 @@ impl<const PLACES: usize> Block<PLACES> {
 /// empty table consists of zeros.
 pub struct ChangeTable<const N: usize, const CHAINS: usize, const PLACES: usize> {
     blocks: [Block<PLACES>; N],
-    /// Some of the changes that are noted, by hash: most records change what the transaction has changed before, and a
-    /// transaction may change thousands of tables in turns. `NOTHING` elsewhere.
-    known: [(u32, Change); N],
     /// The first block of each chain.
     chains: [Link; CHAINS],
     /// Blocks that were given back.
@@ -98,16 +95,13 @@ pub struct ChangeTable<const N: usize, const CHAINS: usize, const PLACES: usize>
     untouched: Link,
 }
 
-/// What a place of `known` holds that holds nothing. The empty table remembers nothing either.
-const NOTHING: (u32, Change) = (0, Change(0));
-
 impl<const N: usize, const CHAINS: usize, const PLACES: usize> ChangeTable<N, CHAINS, PLACES> {
     /// An empty table.
     #[must_use]
     pub const fn new() -> Self {
         const { assert!(N < Link::MAX as usize, "blocks are linked in 16 bits") };
         let block = Block { xid: 0, len: 0, next: 0, changes: [Change(0); PLACES] };
-        Self { blocks: [block; N], known: [NOTHING; N], chains: [0; CHAINS], free: 0, untouched: 0 }
+        Self { blocks: [block; N], chains: [0; CHAINS], free: 0, untouched: 0 }
     }
 
     /// Notes that the transaction has changed something, unless that is noted already.
@@ -115,16 +109,11 @@ impl<const N: usize, const CHAINS: usize, const PLACES: usize> ChangeTable<N, CH
     /// # Errors
     /// [`Full`] if there is no place left. Nothing was noted then, and what was noted before stays.
     pub fn note(&mut self, xid: u32, change: Change) -> Result<(), Full> {
-        let known = Self::known_place(xid, change);
-        if self.known[known] == (xid, change) && (xid, change) != NOTHING {
-            return Ok(());
-        }
         let (mut link, mut open) = (self.chains[Self::chain_of(xid)], 0);
         while link != 0 {
             let block = self.at(link);
             if block.xid == xid {
                 if block.noted().contains(&change) {
-                    self.known[known] = (xid, change);
                     return Ok(());
                 }
                 if usize::from(block.len) < PLACES {
@@ -140,7 +129,6 @@ impl<const N: usize, const CHAINS: usize, const PLACES: usize> ChangeTable<N, CH
         let place = block.changes.get_mut(usize::from(block.len)).ok_or(Full)?;
         *place = change;
         block.len += 1;
-        self.known[known] = (xid, change);
         Ok(())
     }
 
@@ -187,7 +175,6 @@ impl<const N: usize, const CHAINS: usize, const PLACES: usize> ChangeTable<N, CH
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.chains.fill(0);
-        self.known.fill(NOTHING);
         (self.free, self.untouched) = (0, 0);
     }
 
@@ -199,12 +186,6 @@ impl<const N: usize, const CHAINS: usize, const PLACES: usize> ChangeTable<N, CH
 
     fn at_mut(&mut self, link: Link) -> &mut Block<PLACES> {
         &mut self.blocks[usize::from(link).wrapping_sub(1) % N]
-    }
-
-    /// The leading bits of a product depend on all bits of a factor; the other one is 2^64 divided by the golden ratio.
-    fn known_place(xid: u32, change: Change) -> usize {
-        let pair = u64::from(xid) << 32 | u64::from(change.0);
-        (pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize % N
     }
 
     fn chain_of(xid: u32) -> usize {
@@ -233,8 +214,6 @@ impl<const N: usize, const CHAINS: usize, const PLACES: usize> ChangeTable<N, CH
                 }
                 self.at_mut(link).next = taken;
                 taken = link;
-                let block = *self.at(link);
-                block.noted().iter().for_each(|change| self.known[Self::known_place(xid, *change)] = NOTHING);
             } else {
                 kept = link;
             }

@@ -13,21 +13,35 @@ use super::definitions::{for_each_slot, redefined_by};
 use super::rows;
 use crate::invalidation::definitions::Definitions;
 use crate::pg::backend_local::Local;
+use crate::pg::compat::RelationFile;
 use crate::pg::wal_record::{Ended, WalRecord};
 use crate::pg::{backend, compat};
 use crate::shmem;
+
+/// Most files of which `known` tells at once. A power of two.
+const MOST_KNOWN: usize = 4096;
+
+/// What no record names.
+const NOTHING: (u32, RelationFile) = (0, RelationFile { database: 0, number: 0 });
 
 /// What the startup process knows.
 pub struct Publisher {
     /// What running transactions have changed.
     changes: ReplayedChanges,
+    /// Transactions, and files of which it is noted that they have changed rows of them: most records change what an
+    /// earlier one has changed, and a transaction may change thousands of leaves in turns. It is in the place of its
+    /// hash, or not at all. What has ended changes nothing more, so that it may stay.
+    known: [(u32, RelationFile); MOST_KNOWN],
     /// The notes of transactions up to this id may lack catalogs: one was rewritten while they ran.
     incomplete: u64,
 }
 
 /// It lies where pages that are not touched take no memory: only the startup process touches it.
-static PUBLISHER: Local<UnsafeCell<Publisher>> =
-    Local::new(UnsafeCell::new(Publisher { changes: ReplayedChanges::new(), incomplete: 0 }));
+static PUBLISHER: Local<UnsafeCell<Publisher>> = Local::new(UnsafeCell::new(Publisher {
+    changes: ReplayedChanges::new(),
+    known: [NOTHING; MOST_KNOWN],
+    incomplete: 0,
+}));
 
 /// The publisher of this process.
 ///
@@ -72,14 +86,25 @@ pub fn begin_anew() {
 impl Publisher {
     /// Notes what a transaction, which has not ended, has changed.
     pub fn note(&mut self, record: WalRecord<'_>) {
-        let (Some(file), Some(store)) = (record.first_file(), shmem::store_without_area()) else { return };
-        let Some(change) = rows::change(record, file, store.versions()) else { return };
+        let Some(file) = record.first_file() else { return };
         let xid = record.transaction();
+        // Odd factors, so that the files of a transaction, whose numbers follow each other, have places that do.
+        let place = (xid.wrapping_mul(0x9e37_79b1) ^ file.number) as usize % MOST_KNOWN;
+        // That rows of a catalog were changed says all that a row which is overwritten does, but not the other way
+        // round.
+        let is_in_place = rows::is_in_place(record);
+        if self.known[place] == (xid, file) && !is_in_place {
+            return;
+        }
+        let Some(store) = shmem::store_without_area() else { return };
+        let Some(change) = rows::change(record, file, store.versions()) else { return };
         if xid == 0 {
             return switch_off(ReplayFault::UnknownRecord);
         }
         if self.changes.note(xid, change).is_err() {
             self.forget_all();
+        } else if !is_in_place {
+            self.known[place] = (xid, file);
         }
     }
 
@@ -89,12 +114,15 @@ impl Publisher {
     #[inline(never)]
     fn forget_all(&mut self) {
         self.changes.clear();
+        self.known.fill(NOTHING);
         begin_anew();
     }
 
     /// Forgets what transactions have changed that have ended without a record, on a primary that has crashed.
     pub fn forget_older(&mut self, oldest_running: u32) {
         self.changes.forget_older(oldest_running);
+        // Ids come again when they have gone round.
+        self.known.fill(NOTHING);
     }
 
     /// A record of transactions: publishes commits.

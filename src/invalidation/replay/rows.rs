@@ -35,11 +35,15 @@ pub fn is_change(record: WalRecord<'_>) -> bool {
     changing & bit(record.info() & OPERATION) != 0
 }
 
+/// Returns true if a record overwrites a row where it stands.
+pub fn is_in_place(record: WalRecord<'_>) -> bool {
+    record.info() & OPERATION == INPLACE
+}
+
 /// What a record of such a kind changes in a file; `None` if nothing that a result rests on. A catalog that still has
 /// its first file is known by the file's number, which is its OID.
 pub fn change(record: WalRecord<'_>, file: RelationFile, versions: Versions<'_>) -> Option<Change> {
-    let is_in_place = record.info() & OPERATION == INPLACE;
-    match (file.number as u16, is_in_place) {
+    match (file.number as u16, is_in_place(record)) {
         (_, false) if file.number >= FIRST_USER_OID => {
             Some(Change::slot(versions.relation(file.database, file.number)))
         }
