@@ -13,7 +13,7 @@ use arrow_cache_core::{SlotId, Versions};
 
 use crate::invalidation::catalogs::{ENUM_LABELS, Kind, SHARED, kind_of};
 use crate::invalidation::queried_relations::may_carry_results;
-use crate::pg::transaction_changes;
+use crate::pg::{backend, transaction_changes};
 
 /// What is redefined, beside relations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,11 +68,16 @@ impl Definitions {
             0 => self.database = true,
             relation => relations.push(relation),
         });
-        let mut slots = Vec::new();
-        self.for_each_slot(database, versions, |slot| slots.push(slot));
         relations.sort_unstable();
         relations.dedup();
         relations.retain(|relation| may_carry_results(*relation));
+        // Temporary tables that are dropped at the commit take with them what rests on them, after this: what this
+        // transaction has redefined, and what rests on that.
+        if !relations.is_empty() && backend::has_used_temporary_relations() {
+            self = Self::ALL;
+        }
+        let mut slots = Vec::new();
+        self.for_each_slot(database, versions, |slot| slots.push(slot));
         slots.extend(relations.into_iter().map(|relation| versions.relation(database, relation)));
         slots
     }

@@ -15,6 +15,14 @@ pub fn transaction_nest_level() -> i32 {
     server::GetCurrentTransactionNestLevel()
 }
 
+/// Returns true if this transaction has looked at temporary relations, or made some. What ON COMMIT says of them is done
+/// after PRE_COMMIT.
+pub fn has_used_temporary_relations() -> bool {
+    // SAFETY: a plain global of the backend.
+    let flags = unsafe { pg_sys::MyXactFlags };
+    flags & pg_sys::XACT_FLAGS_ACCESSEDTEMPNAMESPACE as i32 != 0
+}
+
 /// Returns true if the code runs in a subtransaction, which may fail without the whole transaction.
 pub fn is_in_subtransaction() -> bool {
     transaction_nest_level() > 1

@@ -19,7 +19,7 @@ use crate::pg::{backend, compat};
 use crate::shmem;
 
 /// Most files of which `known` tells at once. A power of two.
-const MOST_KNOWN: usize = 4096;
+const MOST_KNOWN: usize = 65_536;
 
 /// What no record names.
 const NOTHING: (u32, RelationFile) = (0, RelationFile { database: 0, number: 0 });

@@ -49,6 +49,9 @@ pub(super) struct EligibilityChecker {
     pub(super) calls_declared: bool,
     /// A function in SQL was met whose body the server runs.
     pub(super) runs_bodies: bool,
+    /// What is looked at belongs to what a built-in function consists of. No query tells that it calls functions of
+    /// users by such a way.
+    pub(super) is_in_built_in: bool,
     /// A collation was met that can be dropped: no lock protects it until the server uses it.
     pub(super) collates_by_name: bool,
     /// The types met.
@@ -83,6 +86,7 @@ impl EligibilityChecker {
             defined: HashSet::new(),
             calls_declared: false,
             runs_bodies: false,
+            is_in_built_in: false,
             collates_by_name: false,
             types: TypeFacts::NONE,
             settings: Vec::new(),

@@ -137,7 +137,10 @@ impl EligibilityChecker {
         if has(function, SEARCHING) && self.reads_search_configuration() {
             return true;
         }
-        self.defined.insert(function) && self.check_definition(function, definition::of(function))
+        let around = std::mem::replace(&mut self.is_in_built_in, true);
+        let refused = self.defined.insert(function) && self.check_definition(function, definition::of(function));
+        self.is_in_built_in = around;
+        refused
     }
 
     /// Checks what a function consists of, as if the query had it in its place.

@@ -13,6 +13,7 @@ use crate::pg::compat::tree::KEEPS_BODIES;
 use crate::pg::sql_body::{body_of, may_stand_in};
 use crate::pg::subtransaction;
 use crate::pg::tree::Tree;
+use crate::pg::tree_search::search;
 use crate::query::volatility::definition::Definition;
 
 /// Why such a function is refused, as the rest of the sentence "It calls …,".
@@ -35,6 +36,9 @@ impl EligibilityChecker {
         let Some(body) = body else {
             return self.blame_because(function, Reason::UserDefinedFunction, NO_EXPRESSION);
         };
+        if self.is_in_built_in || (row.is_null(pg_sys::Anum_pg_proc_prosqlbody as i16) && reads_a_literal(body)) {
+            return self.blame_because(function, Reason::UserDefinedFunction, RUNS_OTHERWISE);
+        }
         self.runs_bodies = true;
         self.reads_settings = true;
         let refused = self.check_definition(function, Some(Definition { trees: vec![body], ..Definition::default() }));
@@ -43,6 +47,25 @@ impl EligibilityChecker {
         }
         refused
     }
+}
+
+/// Returns true if a body may have another constant when it is read again: the word `now`, a name, or what a setting
+/// decides on. The input functions of such types are not IMMUTABLE.
+fn reads_a_literal(body: *mut pg_sys::Node) -> bool {
+    let mut is_it = |node: Tree<'_, pg_sys::Node>| {
+        node.as_a::<pg_sys::Const>().is_some_and(|constant| {
+            let (mut input, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+            // SAFETY: reads catalogs about the type of a constant, which has an input function.
+            let volatility = unsafe {
+                kept!(pg_sys::getTypeInputInfo(constant.consttype, &raw mut input, &raw mut parameter));
+                kept!(pg_sys::func_volatile(input))
+            };
+            !constant.constisnull && volatility as u8 != pg_sys::PROVOLATILE_IMMUTABLE
+        })
+    };
+    // SAFETY: an expression of a valid tree.
+    let found = unsafe { search(body, 0, &mut is_it) };
+    found != Some(false)
 }
 
 /// Returns true if what a function takes or returns depends on the call, so that each call may have another body.

@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::HashBuffer;
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, NodeTag};
 
 use crate::pg::backend::WalkDepth;
 use crate::pg::compat::tree;
@@ -112,13 +112,15 @@ impl TreeHasher {
 
     #[inline]
     pub(super) fn type_of(&mut self, expression: Tree<'_, pg_sys::Node>) {
+        // The modifier of these follows from those of their parts, and is sought in all of them: they may be nested.
+        let follows = matches!(expression.tag(), NodeTag::T_CaseExpr | NodeTag::T_CoalesceExpr | NodeTag::T_MinMaxExpr);
         let expression = expression.as_ptr();
         // SAFETY: an expression of a valid tree.
         unsafe {
             self.form.words([
                 walkers::exprType(expression).to_u32(),
                 walkers::exprCollation(expression).to_u32(),
-                walkers::exprTypmod(expression).cast_unsigned(),
+                if follows { 0 } else { walkers::exprTypmod(expression).cast_unsigned() },
             ]);
         }
     }

@@ -12,14 +12,12 @@
 //!   it cannot fail, or nothing in the part can (`hoisting`). All else remains in the projection. So an error comes
 //!   only if computing the query may raise it.
 //! * A key of GROUP BY, DISTINCT or ORDER BY that asks for the time has one value in a statement, shown or not. So has
-//!   the NULL that takes its place in the part. Or it is a difference between the clock and a column, which orders as
-//!   the column does (`ordering`).
+//!   the NULL that takes its place in the part.
 //!
 //! Reads trees; what it makes lies in the current memory context. Keeps nothing.
 
 mod hoisting;
 pub mod named_parameters;
-mod ordering;
 mod walks;
 
 use pgrx::pg_sys;
@@ -29,7 +27,7 @@ use crate::pg::folding::fold;
 use crate::pg::lists::nodes;
 use crate::pg::server;
 use crate::pg::tree::{Tree, children};
-use crate::pg::tree_making::{copy, list_of, replaced};
+use crate::pg::tree_making::{copy, list_of};
 use crate::query::failures::query_may_fail;
 use hoisting::Hoisting;
 use walks::asks_for_time;
@@ -82,9 +80,8 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>, params: pg_sys::ParamListInfo)
             let output = copy(target);
             (*output).ressortgroupref = 0;
             let is_one_time = (*target).ressortgroupref != 0 && is_time(expression) && !has_distances(part);
-            let column = ordering::order_by_column(part, target);
-            if is_one_time || column.is_some() {
-                (*target).expr = column.map_or_else(|| null_like(expression), <*mut pg_sys::Node>::cast);
+            if is_one_time {
+                (*target).expr = null_like(expression);
                 asks_less = true;
             }
             if (*target).resjunk {
@@ -94,9 +91,6 @@ pub fn take_apart(query: Tree<'_, pg_sys::Query>, params: pg_sys::ParamListInfo)
             (*output).expr = if is_one_time {
                 hoisting.keep(target);
                 (*output).expr
-            } else if let Some(column) = column {
-                let kept = hoisting.keep(target);
-                replaced(expression, &mut |node, _depth| (node.as_ptr() == column).then_some(kept)).cast()
             } else if (*target).ressortgroupref != 0 || !asks_for_time(expression) {
                 hoisting.keep(target).cast()
             } else if keeps_columns(expression, params) {

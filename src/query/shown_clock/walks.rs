@@ -16,7 +16,7 @@ pub(super) fn asks_for_time(node: *mut pg_sys::Node) -> bool {
 }
 
 /// Returns true if a node asks for the time itself.
-pub(super) fn is_clock(node: Tree<'_, pg_sys::Node>) -> bool {
+fn is_clock(node: Tree<'_, pg_sys::Node>) -> bool {
     match_node! { node;
         FuncExpr(call) => clock::asks_for_time(call.funcid),
         SQLValueFunction(value) => clock::is_time(&value),

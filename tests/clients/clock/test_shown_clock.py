@@ -37,11 +37,10 @@ SERVED = [
     "SELECT p.at, now() - p.at FROM p ORDER BY p.at",
     "SELECT now() - at FROM w ORDER BY id LIMIT 2",
     "SELECT DISTINCT ON (name) name, now() - at FROM w ORDER BY name, id",
-    "SELECT now() - at FROM w ORDER BY now() - at",
 ]
 REFUSED = [
     "SELECT clock_timestamp(), id FROM w",
-    "SELECT now() - at FROM w ORDER BY age(now(), at)",
+    "SELECT now() - at FROM w ORDER BY now() - at",
     "SELECT max(now() - at) FROM w",
     "SELECT now(), id FROM w WHERE name || now()::text > ''",
     "SELECT now() FROM w UNION ALL SELECT at FROM w",

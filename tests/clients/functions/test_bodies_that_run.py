@@ -208,3 +208,31 @@ def test_random_statements(made):
         found(query, prepare)
         hits += made.rows("SELECT arrow_cache.last_status()") == [("HIT",)]
     assert hits > rounds(150, 500) / 2
+
+
+@pytest.mark.parametrize("literal", [
+    "timestamptz 'now'", "time 'now'", "date 'today'", "('{now}'::timestamp[])[1]", "lower('[now,2100-01-01)'::tsrange)", "'drives'::regclass", "interval '1 hour'",
+])
+@pytest.mark.parametrize("prepare", [False, True])
+def test_a_literal_that_the_server_reads_anew(made, literal, prepare):
+    """In a text it means what it means when the body runs; in a tree what it meant when the function was made."""
+    made.execute(f"CREATE FUNCTION told(x int) RETURNS text LANGUAGE sql STABLE STRICT AS $$ SELECT coalesce(x, 0) || ' ' || {literal} $$; "
+                 f"CREATE FUNCTION kept(x int) RETURNS timestamptz LANGUAGE sql STABLE STRICT RETURN CASE WHEN x IS NULL THEN NULL ELSE timestamptz 'now' END")
+    for _ in range(2):
+        made.execute("SELECT told(id) FROM drives", prepare=prepare)
+        last = made.execute("SELECT arrow_cache.last_status(), arrow_cache.last_reason()").fetchone()
+        assert last == ("BYPASS", "user_defined_function")
+    assert agree(made, "SELECT kept(id), convert_km(km, 'mi') FROM drives ORDER BY 1, 2", prepare=prepare) == ("HIT", None)
+
+
+def test_a_temporary_table_takes_with_it_what_rests_on_it(session):
+    """ON COMMIT DROP is done after PRE_COMMIT, and cascades: to a view, to a function over its rows, to a column that is computed by that."""
+    session.execute("CREATE VIEW v AS SELECT 1 AS id, 2 AS x; "
+                    "CREATE FUNCTION key(int) RETURNS int LANGUAGE sql IMMUTABLE RETURN $1 + CASE WHEN (NULL::v) IS NULL THEN 0 ELSE 1 END; "
+                    "CREATE TABLE q (id int, c int GENERATED ALWAYS AS (key(id)) STORED); INSERT INTO q VALUES (1), (2)")
+    query = "SELECT q::text FROM q ORDER BY id"
+    assert agree(session, query) == ("HIT", None)
+    assert session.execute(query).fetchall() == [("(1,1)",), ("(2,2)",)]
+    session.execute("BEGIN; CREATE TEMP TABLE gone (a int) ON COMMIT DROP; CREATE OR REPLACE VIEW v AS SELECT 1 AS id, 2 AS x, NULL::gone AS y; COMMIT")
+    assert session.execute(query).fetchall() == [("(1)",), ("(2)",)]
+    assert agree(session, query) == ("HIT", None)

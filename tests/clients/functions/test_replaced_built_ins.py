@@ -238,3 +238,12 @@ def test_a_plan_from_before_the_change(changed, change, query):
     for statement in ("EXECUTE q", query) * 2:
         for _ in range(2):
             assert changed.rows(statement) == changed.uncached(statement) == expected
+
+
+def test_a_function_of_users_that_runs_beneath_a_built_in(changed):
+    """No query tree tells that names are resolved there: found out under one path, they may mean something else under another."""
+    changed.execute("CREATE SCHEMA one; CREATE SCHEMA two; CREATE FUNCTION one.named(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1'; "
+                    "CREATE FUNCTION two.named(text) RETURNS text LANGUAGE sql VOLATILE AS 'SELECT $1 || random()'; SET search_path = one, public; "
+                    "CREATE FUNCTION public.names(text) RETURNS text LANGUAGE sql STABLE STRICT AS $$ SELECT coalesce($1, '') || named($1) $$; "
+                    "CREATE OR REPLACE FUNCTION pg_catalog.lpad(text, int) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN public.names($1)")
+    assert statuses(changed, "SELECT lpad(b, 3) FROM t") == [("BYPASS", "user_defined_function")] * 4
