@@ -15,8 +15,8 @@ pub fn transaction_nest_level() -> i32 {
     server::GetCurrentTransactionNestLevel()
 }
 
-/// Returns true if this transaction has looked at temporary relations, or made some. What ON COMMIT says of them is done
-/// after PRE_COMMIT.
+/// Returns true if this transaction has looked at temporary relations, or made some. What ON COMMIT says of them is
+/// done after PRE_COMMIT.
 pub fn has_used_temporary_relations() -> bool {
     // SAFETY: a plain global of the backend.
     let flags = unsafe { pg_sys::MyXactFlags };
