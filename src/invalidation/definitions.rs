@@ -10,6 +10,7 @@
 //! Relations on which no result can rest (temporary tables, indexes) are left out. Keeps nothing; no lock.
 
 use arrow_cache_core::{SlotId, Versions};
+use pgrx::pg_sys;
 
 use crate::invalidation::catalogs::{ENUM_LABELS, Kind, SHARED, kind_of};
 use crate::invalidation::queried_relations::may_carry_results;
@@ -71,14 +72,19 @@ impl Definitions {
         relations.sort_unstable();
         relations.dedup();
         relations.retain(|relation| may_carry_results(*relation));
-        // Temporary tables that are dropped at the commit take with them what rests on them, after this: what this
-        // transaction has redefined, and what rests on that.
-        if !relations.is_empty() && backend::has_used_temporary_relations() {
-            self = Self::ALL;
+        // A temporary table that is dropped at the commit takes with it, after this, a view that has been replaced by
+        // one over it, and what rests on that view. Of a table only columns go, on which nothing older rests.
+        if backend::has_used_temporary_relations() && relations.iter().any(|relation| is_view(*relation)) {
+            self.add_database();
         }
         let mut slots = Vec::new();
         self.for_each_slot(database, versions, |slot| slots.push(slot));
         slots.extend(relations.into_iter().map(|relation| versions.relation(database, relation)));
         slots
     }
+}
+
+fn is_view(relation: u32) -> bool {
+    // SAFETY: reads a catalog; 0 for what is gone.
+    (unsafe { kept!(pg_sys::get_rel_relkind(relation.into())) }) as u8 == pg_sys::RELKIND_VIEW
 }
