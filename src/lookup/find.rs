@@ -38,6 +38,7 @@ pub enum Lateness {
 }
 
 /// What is stored for a question.
+#[expect(clippy::large_enum_variant, reason = "it lives for one lookup, on the stack")]
 enum Search<'q> {
     /// An answer, and whether it is to be compared.
     Hit(Hit, Option<verify::Conditions>),

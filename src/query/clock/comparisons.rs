@@ -43,8 +43,10 @@ pub(super) type Listed = (u32, Oid, Oid, Operator);
 const ORDER: [Operator; 4] = [Less, LessOrEqual, Greater, GreaterOrEqual];
 
 /// The types of both sides, and the operators, each with the function behind it.
+type Row = (Oid, Oid, [(u32, u32); 4]);
+
 #[rustfmt::skip]
-const OPERATORS: [(Oid, Oid, [(u32, u32); 4]); 10] = [
+const OPERATORS: [Row; 10] = [
     (DATEOID, DATEOID, [(1095, 1087), (1096, 1088), (1097, 1089), (1098, 1090)]),
     (TIMESTAMPOID, TIMESTAMPOID, [(2062, 2054), (2063, 2055), (2064, 2057), (2065, 2056)]),
     (TIMESTAMPTZOID, TIMESTAMPTZOID, [(1322, 1154), (1323, 1155), (1324, 1157), (1325, 1156)]),
