@@ -88,7 +88,7 @@ impl Publisher {
     pub fn note(&mut self, record: WalRecord<'_>) {
         let Some(file) = record.first_file() else { return };
         let xid = record.transaction();
-        // Odd factors, so that the files of a transaction, whose numbers follow each other, have places that do.
+        // The files of a transaction, whose numbers often follow each other, have places that do.
         let place = (xid.wrapping_mul(0x9e37_79b1) ^ file.number) as usize % MOST_KNOWN;
         // That rows of a catalog were changed says all that a row which is overwritten does, but not the other way
         // round.

@@ -49,8 +49,8 @@ pub(super) struct EligibilityChecker {
     pub(super) calls_declared: bool,
     /// A function in SQL was met whose body the server runs.
     pub(super) runs_bodies: bool,
-    /// What is looked at belongs to what a built-in function consists of. No query tells that it calls functions of
-    /// users by such a way.
+    /// What is checked belongs to what a built-in function consists of, its defaults included. No query tree tells that
+    /// functions of users are called there.
     pub(super) is_in_built_in: bool,
     /// A collation was met that can be dropped: no lock protects it until the server uses it.
     pub(super) collates_by_name: bool,

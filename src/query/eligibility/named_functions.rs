@@ -137,10 +137,7 @@ impl EligibilityChecker {
         if has(function, SEARCHING) && self.reads_search_configuration() {
             return true;
         }
-        let around = std::mem::replace(&mut self.is_in_built_in, true);
-        let refused = self.defined.insert(function) && self.check_definition(function, definition::of(function));
-        self.is_in_built_in = around;
-        refused
+        self.defined.insert(function) && self.check_definition(function, definition::of(function))
     }
 
     /// Checks what a function consists of, as if the query had it in its place.
@@ -153,10 +150,12 @@ impl EligibilityChecker {
     fn check_definition_at(&mut self, at: ClockPlace, function: pg_sys::Oid, definition: Option<Definition>) -> bool {
         let Some(definition) = definition else { return self.blame(function, Reason::UserDefinedFunction) };
         let place = std::mem::replace(&mut self.clock, at);
+        let around = self.is_in_built_in;
+        self.is_in_built_in |= function.to_u32() < FIRST_UNPINNED_OID;
         let refused = definition.functions.iter().any(|part| self.check_function(*part))
             // SAFETY: trees that the server has read into the current memory context, for this check alone.
             || definition.trees.iter().filter_map(|tree| unsafe { Tree::enter(*tree) }).any(|tree| self.check_all(tree));
-        self.clock = place;
+        (self.clock, self.is_in_built_in) = (place, around);
         refused
     }
 }

@@ -245,5 +245,10 @@ def test_a_function_of_users_that_runs_beneath_a_built_in(changed):
     changed.execute("CREATE SCHEMA one; CREATE SCHEMA two; CREATE FUNCTION one.named(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1'; "
                     "CREATE FUNCTION two.named(text) RETURNS text LANGUAGE sql VOLATILE AS 'SELECT $1 || random()'; SET search_path = one, public; "
                     "CREATE FUNCTION public.names(text) RETURNS text LANGUAGE sql STABLE STRICT AS $$ SELECT coalesce($1, '') || named($1) $$; "
-                    "CREATE OR REPLACE FUNCTION pg_catalog.lpad(text, int) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN public.names($1)")
+                    "CREATE OR REPLACE FUNCTION pg_catalog.lpad(text, int) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN public.names($1); "
+                    "CREATE FUNCTION public.days(int) RETURNS int LANGUAGE sql STABLE STRICT AS $$ SELECT coalesce($1, 0) + length(named('y')) $$; "
+                    "CREATE OR REPLACE FUNCTION pg_catalog.make_interval(years int DEFAULT 0, months int DEFAULT 0, weeks int DEFAULT 0, "
+                    "days int DEFAULT public.days(1), hours int DEFAULT 0, mins int DEFAULT 0, secs float8 DEFAULT 0) RETURNS interval "
+                    "LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'make_interval'")
     assert statuses(changed, "SELECT lpad(b, 3) FROM t") == [("BYPASS", "user_defined_function")] * 4
+    assert statuses(changed, "SELECT make_interval(years => a) FROM t") == [("BYPASS", "user_defined_function")] * 4
