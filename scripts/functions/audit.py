@@ -28,7 +28,7 @@ from analysis import Analysis
 from build import RELEASES, ROOT, Server
 
 ROWS = ROOT / "src/query/function_table/rows.rs"
-CLEAN_ALONE = ROOT / "src/query/function_table/clean.rs"
+CLEAN_ALONE = ROOT / "src/query/function_table/generated_clean.rs"
 ROW = re.compile(r"^    \((\d+), ([A-Z_ |]+)\),", re.MULTILINE)
 # The properties that are found here.
 CLEAN, READING = "CLEAN", "READING"

@@ -1,13 +1,13 @@
 //! Whether the answer to a query may be kept at all. Walks a rewritten query tree and finds the first reason not to.
 //! What it finds depends on the query's form (`identity`) and the definitions in the catalogs alone, so it is done once
-//! for all queries of a form. A node of a kind that is not known (`node_kinds`) is a reason too.
+//! for all queries of a form. A node of a kind that is not known (`node_details`) is a reason too.
 
 mod checker;
 mod coercions;
 mod declared_functions;
 mod join_columns;
 mod named_functions;
-mod node_kinds;
+mod node_details;
 mod readings;
 mod run_bodies;
 mod session_values;

@@ -1,6 +1,6 @@
 //! What is known of the server's own functions. Their numbers are the same in all versions. A function has one row, in
-//! `rows`, with all of its properties; those that are `CLEAN` and nothing else stand in `clean`. One without a row has
-//! no property, and is refused wherever a property would admit it.
+//! `rows`, with all of its properties; those that are `CLEAN` and nothing else stand in `generated_clean`. One without
+//! a row has no property, and is refused wherever a property would admit it.
 //!
 //! Where a property is known from stands beside it (`properties`): scripts/functions/audit.py has found it in the
 //! server's code, or it was given by hand, for the reason that stands there. The audit writes both lists, and keeps
@@ -9,11 +9,11 @@
 //!
 //! What one function alone is known for has a constant beside the code that knows it.
 
-mod clean;
+mod generated_clean;
 pub mod properties;
 mod rows;
 
-use clean::NOTHING_ELSE;
+use generated_clean::NOTHING_ELSE;
 use pgrx::pg_sys;
 use properties::CLEAN;
 use rows::FUNCTIONS;
@@ -39,8 +39,8 @@ const fn table() -> [u32; LENGTH] {
     place = 0;
     while place < NOTHING_ELSE.len() {
         let function = NOTHING_ELSE[place];
-        assert!(place == 0 || NOTHING_ELSE[place - 1] < function, "clean.rs is not in ascending order");
-        assert!(table[function as usize] == 0, "a function of clean.rs has a row in rows.rs");
+        assert!(place == 0 || NOTHING_ELSE[place - 1] < function, "generated_clean.rs is not in ascending order");
+        assert!(table[function as usize] == 0, "a function of generated_clean.rs has a row in rows.rs");
         table[function as usize] = CLEAN;
         place += 1;
     }

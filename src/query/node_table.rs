@@ -61,7 +61,7 @@ pub fn in_query(tag: Tag) -> Kind {
         Tag::T_SetOperationStmt | Tag::T_SortGroupClause | Tag::T_WindowClause | Tag::T_NamedArgExpr => known(0),
         Tag::T_DistinctExpr | Tag::T_NullIfExpr | Tag::T_ScalarArrayOpExpr | Tag::T_RowCompareExpr => known(0),
         Tag::T_MinMaxExpr | Tag::T_CoerceViaIO | Tag::T_SQLValueFunction | Tag::T_FieldStore => known(0),
-        // Its type is that of its columns, or one with a name (`eligibility::node_kinds`).
+        // Its type is that of its columns, or one with a name (`eligibility::node_details`).
         Tag::T_RowExpr | Tag::T_BoolExpr | Tag::T_NullTest | Tag::T_BooleanTest => known(0),
         Tag::T_CTESearchClause | Tag::T_CTECycleClause => known(FORM_IS_KIND),
         Tag::T_Var => known(COLLATED | OF_ROWS),

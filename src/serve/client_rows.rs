@@ -12,8 +12,8 @@ use arrow_cache_core::formats::wire::{Outcome, StoredValue};
 use pgrx::pg_sys;
 
 use super::client_formats::ClientFormats;
+use super::column_formats::OutputSettings;
 use super::output_functions::OutputFunctions;
-use super::output_settings::OutputSettings;
 use super::row_messages::RowMessages;
 use crate::arrow::column::Column;
 use crate::pg::client;

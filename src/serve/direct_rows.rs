@@ -17,8 +17,8 @@ use arrow_cache_core::{BlockPlace, OutOfMemory, Pin};
 use pgrx::pg_sys;
 
 use super::client_formats::ClientFormats;
+use super::column_formats::OutputSettings;
 use super::output_functions::OutputFunctions;
-use super::output_settings::OutputSettings;
 use super::rendition::{self, Draft};
 use super::row_messages::RowMessages;
 use super::rows::Rows;

@@ -35,7 +35,7 @@
 //! | `rendition` | Are there finished messages of the rows, and may they be made? |
 //! | `enum_labels` | Which labels stand in a rendition? |
 //! | `client_formats` | Do rows go to the server's own receiver for clients, and in which formats? |
-//! | `output_settings` | Which wire format has a column under the session's settings? |
+//! | `column_formats` | Which wire format has a column under the session's settings? |
 //! | `output_functions` | Who makes the bytes of a value that we have no wire format for? |
 //!
 //! Everything here belongs to one backend. The entries are shared, and immutable while they are pinned.
@@ -43,6 +43,7 @@
 mod bound_portal_guard;
 mod client_formats;
 mod client_rows;
+mod column_formats;
 mod column_names;
 mod direct_rows;
 mod enum_labels;
@@ -50,7 +51,6 @@ mod explain;
 mod hit;
 mod hold;
 mod output_functions;
-mod output_settings;
 mod part_tap;
 mod placeholder_plan;
 mod rendition;

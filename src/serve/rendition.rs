@@ -7,8 +7,8 @@ use arrow_cache_core::formats::wire::WireFormat;
 use arrow_cache_core::{BlockPlace, Hash128, Pin};
 
 use super::client_formats::ClientFormats;
+use super::column_formats::OutputSettings;
 use super::enum_labels::is_enum;
-use super::output_settings::OutputSettings;
 use crate::arrow::column::Column;
 use crate::pg::plain_output::is_plain;
 use crate::pg::{backend, session_zone};

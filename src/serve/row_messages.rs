@@ -8,9 +8,9 @@ use arrow_cache_core::OutOfMemory;
 use arrow_cache_core::formats::wire::{Encoder, MessageBuffer, WireFormat, Zone};
 
 use super::client_formats::ClientFormats;
+use super::column_formats::OutputSettings;
 use super::enum_labels::EnumLabels;
 use super::output_functions::OutputFunctions;
-use super::output_settings::OutputSettings;
 use super::rendition::Draft;
 use crate::arrow::column::Column;
 use crate::pg::backend_local::Local;

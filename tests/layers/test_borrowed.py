@@ -48,7 +48,7 @@ INSTEAD = {
 # File, constant of it, what it repeats.
 NUMBERS = [
     ("src/pg/server.rs", "MADV_DONTNEED", "MADV_DONTNEED"),
-    ("src/serve/output_settings.rs", "BYTEA_OUTPUT_HEX", "BYTEA_OUTPUT_HEX"),
+    ("src/serve/column_formats.rs", "BYTEA_OUTPUT_HEX", "BYTEA_OUTPUT_HEX"),
     ("src/copy/opening_response.rs", "MOST_COLUMNS", "MaxTupleAttributeNumber"),
     ("src/invalidation/replay/rows.rs", "OPERATION", "XLOG_HEAP_OPMASK"),
     ("src/invalidation/replay/rows.rs", "INSERT", "XLOG_HEAP_INSERT"),

@@ -10,11 +10,11 @@ use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum, Oid};
 
 use super::carried::ClockTrees;
+use super::column_comparisons::Split;
 use super::cuts::Cuts;
 use super::expression::type_of;
 use super::lengths::turn;
 use super::noted::Noted;
-use super::split::Split;
 use super::types::form_of;
 use crate::error::is_about_a_value;
 use crate::pg::computing::{Unshown, compute};

@@ -5,10 +5,10 @@ use arrow_cache_core::{Reason, RoomyVec};
 use pgrx::pg_sys::{self, Datum, Oid};
 
 use super::carried::Carried;
-use super::comparisons::time_column;
+use super::column_comparisons::Split;
 use super::cuts::{Cuts, rank};
 use super::evaluation::{Clock, are_given, in_own_memory};
-use super::split::Split;
+use super::time_operators::time_column;
 use crate::pg::neighbour_search::{Planned, Side, plan};
 
 /// What a search may cost at least, as the planner counts: it reads a table of about two megabytes.

@@ -4,8 +4,8 @@
 
 use pgrx::pg_sys::{self, Datum, Interval, Oid};
 
-use super::comparisons::DAY;
 use super::expression::both;
+use super::time_operators::DAY;
 use crate::pg::computing::compute_for;
 use crate::pg::tree::{Tree, child};
 use crate::pg::tree_making::{new_node, replaced};

@@ -15,7 +15,7 @@
 //! copies of them (`carried`), which the server's executor computes when the answer is looked up (`evaluation`).
 
 mod carried;
-mod comparisons;
+mod column_comparisons;
 mod conditions;
 mod cuts;
 mod evaluation;
@@ -25,10 +25,11 @@ mod leaf;
 mod lengths;
 mod noted;
 mod origin;
-mod split;
+mod time_operators;
 mod types;
 
 pub use carried::{ClockTrees, executable};
+pub use column_comparisons::Comparison;
 pub use cuts::Cuts;
 pub use evaluation::{Clock, Value, times, value_of};
 pub use expression::closed;
@@ -36,5 +37,4 @@ pub use gaps::{Allowed, NotSought, gaps};
 pub use leaf::{Leaf, asks_for_time, is_time};
 pub use noted::ClockExpressions;
 pub use origin::EXTREMES;
-pub use split::Comparison;
 pub use types::{has_dates, is_compared, is_known, reads_time};

@@ -2,8 +2,8 @@
 
 use pgrx::pg_sys;
 
+use super::column_comparisons::{Comparison, Split};
 use super::expression::{Closed, closed};
-use super::split::{Comparison, Split};
 use crate::pg::tree::Tree;
 use crate::query::enclosing::Enclosing;
 

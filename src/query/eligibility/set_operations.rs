@@ -6,7 +6,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::EligibilityChecker;
-use super::node_kinds::type_of;
+use super::node_details::type_of;
 use crate::pg::tree::{Tree, child, child_oids, children};
 
 impl EligibilityChecker {

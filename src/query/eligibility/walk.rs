@@ -7,7 +7,7 @@ use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::checker::{ClockPlace, EligibilityChecker};
-use super::node_kinds::{makes_a_type, names_collation, type_of};
+use super::node_details::{makes_a_type, names_collation, type_of};
 use crate::pg::compat::tree::walkers;
 use crate::pg::error_passing::edge;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};

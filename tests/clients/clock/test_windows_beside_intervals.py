@@ -145,7 +145,7 @@ def test_random_intervals(server, at, zone):
 
 def test_operators_are_those_of_the_server(at):
     """The tables of the cache, as pg_operator has them."""
-    text = open(os.path.join(os.path.dirname(__file__), "../../../src/query/clock/split.rs")).read()
+    text = open(os.path.join(os.path.dirname(__file__), "../../../src/query/clock/column_comparisons.rs")).read()
     listed = {int(operator): int(function) for operator, function in re.findall(r"\((\d{4}), (\d{4}), ", text)}
     rows = at().rows(
         "SELECT oid::int, oprcode::oid::int FROM pg_operator WHERE oprleft = oprright AND oprleft IN (1114, 1184) AND oprname = '-'"

@@ -50,7 +50,7 @@ SEND = {
 def rows():
     """The rows of the table of functions: number, properties, signature, which is None for those that are clean and nothing else."""
     found = re.findall(r"^    \((\d+), ([A-Z_ |]+)\), // ([^:\n]*)", (TABLE / "rows.rs").read_text(), re.MULTILINE)
-    block = re.search(r"= &\[(.*?)^\];", (TABLE / "clean.rs").read_text(), re.DOTALL | re.MULTILINE)[1]
+    block = re.search(r"= &\[(.*?)^\];", (TABLE / "generated_clean.rs").read_text(), re.DOTALL | re.MULTILINE)[1]
     return ([(int(number), set(names.split(" | ")), signature) for number, names, signature in found]
             + [(int(number), {"CLEAN"}, None) for number in re.findall(r"\d+", block)])
 

@@ -5,10 +5,10 @@
 
 use pgrx::pg_sys::{self, Datum, INTERVALOID, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
 
-use super::comparisons::{self, DAY, Operator, has_limits_of, last_up_to, steady_offset};
 use super::expression::{both, closed};
 use super::lengths::{Length, OF_NUMBERS};
 use super::origin::{Origin, column_with_values, origin};
+use super::time_operators::{self, DAY, Operator, has_limits_of, last_up_to, steady_offset};
 use crate::pg::compat;
 use crate::pg::tree::{Tree, child};
 use crate::query::enclosing::Enclosing;
@@ -137,7 +137,7 @@ impl<'t> Sides<'t> {
         one: Tree<'t, pg_sys::Node>,
         by: Tree<'t, pg_sys::Node>,
     ) -> Option<Self> {
-        let (compares, of, _, says) = comparisons::listed(call.opno)?;
+        let (compares, of, _, says) = time_operators::listed(call.opno)?;
         if of != INTERVALOID {
             return None;
         }
@@ -193,7 +193,7 @@ impl<'t> Sides<'t> {
         with: Tree<'t, pg_sys::Node>,
         turned: bool,
     ) -> Option<Self> {
-        let (compares, left, right, says) = comparisons::listed(call.opno)?;
+        let (compares, left, right, says) = time_operators::listed(call.opno)?;
         let (type_oid, other_type) = if turned { (right, left) } else { (left, right) };
         if left == INTERVALOID || !has_limits_of(type_oid, other_type) {
             return None;
