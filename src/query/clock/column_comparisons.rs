@@ -3,15 +3,19 @@
 //! now()`. That splits the column at a time that is the interval away from the clock's. So does what compares a number
 //! that tells how long the difference is (`lengths`). Reads trees; keeps nothing.
 
-use pgrx::pg_sys::{self, Datum, INTERVALOID, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
+use pgrx::pg_sys::{self, Datum, INTERVALOID, Oid, TIMESTAMPTZOID};
 
-use super::expression::{both, closed};
-use super::lengths::{Length, OF_NUMBERS};
+use super::expression::{both, closed, type_of};
+use super::lengths::Length;
 use super::origin::{Origin, column_with_values, origin};
-use super::time_operators::{self, DAY, Operator, has_limits_of, last_up_to, steady_offset};
+use super::time_operators::{
+    Arithmetic, DAY, Operator, comparing, computing, has_limits_of, last_up_to, steady_offset,
+};
 use crate::pg::compat;
 use crate::pg::tree::{Tree, child};
 use crate::query::enclosing::Enclosing;
+use crate::query::function_table::has;
+use crate::query::function_table::properties::AGE;
 
 /// What a comparison splits: the values of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,11 +43,9 @@ pub struct Comparison<'t> {
     pub by: Option<Tree<'t, pg_sys::Node>>,
     /// The number that is compared, if it is the length of a difference.
     pub length: Option<Length<'t>>,
-    /// The function that takes a length or an age, if there is one.
-    pub function: Option<Oid>,
-    /// The operators, each with the function behind it: the one that compares, the one that moves the column, and the
-    /// one that divides a length.
-    pub operators: [Option<(Oid, u32)>; 3],
+    /// The functions that are called: those that compare, that move or subtract the column, that take a length, and
+    /// that divide it.
+    pub functions: [Option<Oid>; 4],
     /// The greatest or least value of the column stands for it.
     pub is_extreme: bool,
     /// The number of the table of the innermost query that has the column; 0 if it is handed on.
@@ -74,9 +76,10 @@ impl<'t> Comparison<'t> {
         let sides = Sides::of_difference(call, one, other)
             .or_else(|| Sides::of_length(call, one, other))
             .or_else(|| Sides::of_times(call, one, other, turned))?;
-        let Sides { column: side, type_oid, with, by, shift, length, function, compares, says, moves } = sides;
+        let Sides { column: side, type_oid, with, by, shift, length, compares, says, moves } = sides;
         let is_known = |by: &Tree<'t, pg_sys::Node>| closed(*by).is_some_and(|found| !found.asks);
         let divided = length.as_ref().and_then(|length| length.divided);
+        let takes = length.as_ref().map(|length| length.function);
         let var = column_with_values(side).filter(|var| var.vartype == type_oid && var.varattno > 0)?;
         if !is_clock(with) || ![by, divided.map(|(_, by)| by)].iter().flatten().all(is_known) {
             return None;
@@ -96,8 +99,7 @@ impl<'t> Comparison<'t> {
             with,
             by,
             length,
-            function,
-            operators: [Some((call.opno, compares)), moves, divided.map(|(operator, _)| operator)],
+            functions: [Some(compares), moves, takes, divided.map(|(function, _)| function)],
             is_extreme,
             table: if is_plain { var.varno } else { 0 },
         })
@@ -121,13 +123,12 @@ struct Sides<'t> {
     by: Option<Tree<'t, pg_sys::Node>>,
     shift: Shift,
     length: Option<Length<'t>>,
-    function: Option<Oid>,
     /// The function behind the operator that compares.
-    compares: u32,
+    compares: Oid,
     /// What it says of the column.
     says: Operator,
-    /// The operator that moves the column, with the function behind it.
-    moves: Option<(Oid, u32)>,
+    /// The function that moves the column, or takes it from the clock.
+    moves: Option<Oid>,
 }
 
 impl<'t> Sides<'t> {
@@ -137,32 +138,17 @@ impl<'t> Sides<'t> {
         one: Tree<'t, pg_sys::Node>,
         by: Tree<'t, pg_sys::Node>,
     ) -> Option<Self> {
-        let (compares, of, _, says) = time_operators::listed(call.opno)?;
-        if of != INTERVALOID {
-            return None;
-        }
+        let (says, _, _, compares) = comparing(call).filter(|(_, of, ..)| *of == INTERVALOID)?;
         let sides = match one.as_a::<pg_sys::FuncExpr>() {
-            None => Self::subtracted(one.as_a()?, by)?,
+            None => Self::subtracted(one.as_a()?, by, compares)?,
             Some(age) => {
-                let (_, type_oid) = *AGES.iter().find(|(listed, _)| *listed == age.funcid.to_u32())?;
-                let (with, column) = both(child!(age.args))?;
-                let (by, function) = (Some(by), Some(age.funcid));
-                Self {
-                    column,
-                    type_oid,
-                    with,
-                    by,
-                    shift: Shift::Age,
-                    length: None,
-                    function,
-                    compares,
-                    says,
-                    moves: None,
-                }
+                let (with, column) = both(child!(age.args)).filter(|_| has(age.funcid, AGE))?;
+                let (type_oid, by, moves) = (type_of(column), Some(by), Some(age.funcid));
+                Self { column, type_oid, with, by, shift: Shift::Age, length: None, compares, says, moves }
             }
         };
         // The later the column, the shorter the difference.
-        Some(Self { compares, says: says.turned(), ..sides })
+        Some(Self { says: says.turned(), ..sides })
     }
 
     /// A number that tells how long a difference is, compared with another one.
@@ -171,19 +157,18 @@ impl<'t> Sides<'t> {
         one: Tree<'t, pg_sys::Node>,
         by: Tree<'t, pg_sys::Node>,
     ) -> Option<Self> {
-        let (_, compares) = *OF_NUMBERS.iter().find(|(listed, _)| *listed == call.opno.to_u32())?;
+        let (_, _, _, compares) = comparing(call)?;
         let length = Length::of(one)?;
-        let sides = Self::subtracted(length.difference, by)?;
-        Some(Self { function: Some(length.function), length: Some(length), compares, ..sides })
+        let sides = Self::subtracted(length.difference, by, compares)?;
+        Some(Self { length: Some(length), ..sides })
     }
 
-    /// The sides of a comparison of a difference, without what compares it.
-    fn subtracted(difference: Tree<'t, pg_sys::OpExpr>, by: Tree<'t, pg_sys::Node>) -> Option<Self> {
-        let (_, moves, type_oid) = *DIFFERENCES.iter().find(|(listed, ..)| *listed == difference.opno.to_u32())?;
+    /// The sides of a comparison of a difference.
+    fn subtracted(difference: Tree<'t, pg_sys::OpExpr>, by: Tree<'t, pg_sys::Node>, compares: Oid) -> Option<Self> {
+        let (_, type_oid, moves) = computing(difference).filter(|(gives, ..)| *gives == Arithmetic::Difference)?;
         let (with, column) = both(child!(difference.args))?;
-        let moves = Some((difference.opno, moves));
-        let (by, shift, says) = (Some(by), Shift::Other, Operator::LessOrEqual);
-        Some(Self { column, type_oid, with, by, shift, length: None, function: None, compares: 0, says, moves })
+        let (by, shift, says, moves) = (Some(by), Shift::Other, Operator::LessOrEqual, Some(moves));
+        Some(Self { column, type_oid, with, by, shift, length: None, compares, says, moves })
     }
 
     /// A column, or one that is moved, compared with a time.
@@ -193,20 +178,25 @@ impl<'t> Sides<'t> {
         with: Tree<'t, pg_sys::Node>,
         turned: bool,
     ) -> Option<Self> {
-        let (compares, left, right, says) = time_operators::listed(call.opno)?;
+        let (says, left, right, compares) = comparing(call)?;
         let (type_oid, other_type) = if turned { (right, left) } else { (left, right) };
-        if left == INTERVALOID || !has_limits_of(type_oid, other_type) {
+        if !has_limits_of(type_oid, other_type) {
             return None;
         }
         let (column, by, shift, moves) = match one.as_a::<pg_sys::OpExpr>() {
             None => (one, None, Shift::None, None),
             Some(inner) => {
-                let (_, moves, of, shift) = *MOVES.iter().find(|(listed, ..)| *listed == inner.opno.to_u32())?;
+                let (gives, of, moves) = computing(inner)?;
+                let shift = match gives {
+                    Arithmetic::Sum => Shift::Added,
+                    Arithmetic::Earlier => Shift::Subtracted,
+                    Arithmetic::Difference | Arithmetic::Quotient => return None,
+                };
                 let (side, by) = both(child!(inner.args)).filter(|_| of == type_oid)?;
-                (side, Some(by), shift, Some((inner.opno, moves)))
+                (side, Some(by), shift, Some(moves))
             }
         };
-        Some(Self { column, type_oid, with, by, shift, length: None, function: None, compares, says, moves })
+        Some(Self { column, type_oid, with, by, shift, length: None, compares, says, moves })
     }
 }
 
@@ -292,18 +282,3 @@ impl Shift {
 
 /// Longest interval over which an offset is looked at, in steps of four days.
 const MOST_STEPS: i64 = 100;
-
-/// `-` of two timestamps, with the function behind it and their type: timestamptz_mi, timestamp_mi.
-const DIFFERENCES: [(u32, u32, Oid); 2] = [(1328, 1188, TIMESTAMPTZOID), (2067, 2031, TIMESTAMPOID)];
-
-/// age(timestamptz, timestamptz) and age(timestamp, timestamp), with the type.
-const AGES: [(u32, Oid); 2] = [(1199, TIMESTAMPTZOID), (2058, TIMESTAMPOID)];
-
-/// `+` and `-` of a timestamp and an interval: timestamptz_pl_interval, timestamptz_mi_interval, timestamp_pl_interval,
-/// timestamp_mi_interval.
-const MOVES: [(u32, u32, Oid, Shift); 4] = [
-    (1327, 1189, TIMESTAMPTZOID, Shift::Added),
-    (1329, 1190, TIMESTAMPTZOID, Shift::Subtracted),
-    (2066, 2032, TIMESTAMPOID, Shift::Added),
-    (2068, 2033, TIMESTAMPOID, Shift::Subtracted),
-];

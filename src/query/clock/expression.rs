@@ -32,7 +32,7 @@ pub(super) fn bare(node: Tree<'_, pg_sys::Node>) -> Tree<'_, pg_sys::Node> {
 }
 
 /// The function behind an operator. The parser has looked it up; the text of a view does not say it.
-fn behind(call: Tree<'_, pg_sys::OpExpr>) -> Oid {
+pub(super) fn behind(call: Tree<'_, pg_sys::OpExpr>) -> Oid {
     // SAFETY: reads a catalog about an operator of the tree.
     if call.opfuncid == pg_sys::InvalidOid { unsafe { kept!(pg_sys::get_opcode(call.opno)) } } else { call.opfuncid }
 }

@@ -5,10 +5,12 @@
 use pgrx::pg_sys::{self, Datum, Interval, Oid};
 
 use super::expression::both;
-use super::time_operators::DAY;
+use super::time_operators::{Arithmetic, DAY, computing};
 use crate::pg::computing::compute_for;
 use crate::pg::tree::{Tree, child};
 use crate::pg::tree_making::{new_node, replaced};
+use crate::query::function_table::has;
+use crate::query::function_table::properties::MEASURING;
 
 /// A number that tells how long a difference is.
 pub struct Length<'t> {
@@ -16,19 +18,19 @@ pub struct Length<'t> {
     pub(super) difference: Tree<'t, pg_sys::OpExpr>,
     /// What takes the number from it.
     pub(super) function: Oid,
-    /// What it is divided by: the operator with the function behind it, and the number.
-    pub(super) divided: Option<((Oid, u32), Tree<'t, pg_sys::Node>)>,
+    /// What it is divided by: the function behind the operator, and the number.
+    pub(super) divided: Option<(Oid, Tree<'t, pg_sys::Node>)>,
 }
 
 impl<'t> Length<'t> {
     /// The length that a number is.
     pub(super) fn of(number: Tree<'t, pg_sys::Node>) -> Option<Self> {
         let division = number.as_a::<pg_sys::OpExpr>().and_then(|call| {
-            let listed = DIVISIONS.iter().find(|(listed, _)| *listed == call.opno.to_u32())?;
-            Some(((call.opno, listed.1), both(child!(call.args))?))
+            let (_, _, function) = computing(call).filter(|(gives, ..)| *gives == Arithmetic::Quotient)?;
+            Some((function, both(child!(call.args))?))
         });
         let taken = division.as_ref().map_or(number, |(_, (left, _))| *left).as_a::<pg_sys::FuncExpr>()?;
-        TAKING.contains(&taken.funcid.to_u32()).then_some(())?;
+        has(taken.funcid, MEASURING).then_some(())?;
         let (field, difference) = both(child!(taken.args))?;
         let field = field.without_relabelling().as_a::<pg_sys::Const>().filter(|field| !field.constisnull)?;
         // SAFETY: the first argument of these functions is a text, and the constant is not NULL.
@@ -36,7 +38,7 @@ impl<'t> Length<'t> {
             pgrx::varlena_to_byte_slice(kept!(pg_sys::pg_detoast_datum_packed(field.constvalue.cast_mut_ptr())))
         };
         FIELDS.iter().any(|listed| field.eq_ignore_ascii_case(listed)).then_some(())?;
-        let divided = division.map(|(operator, (_, divisor))| (operator, divisor));
+        let divided = division.map(|(function, (_, divisor))| (function, divisor));
         Some(Self { difference: difference.as_a()?, function: taken.funcid, divided })
     }
 
@@ -55,19 +57,8 @@ impl<'t> Length<'t> {
     }
 }
 
-/// Of two numbers: numeric_div, float8div.
-const DIVISIONS: [(u32, u32); 2] = [(1761, 1727), (593, 217)];
-
-/// extract(text, interval) and date_part(text, interval).
-const TAKING: [u32; 2] = [6204, 1172];
-
 /// The fields that grow with a difference, which has no months. `hour` begins again each day.
 const FIELDS: [&[u8]; 3] = [b"epoch", b"day", b"days"];
-
-/// Of two numbers: numeric_lt, numeric_le, numeric_gt, numeric_ge, and the same of float8; each with the function
-/// behind it.
-pub(super) const OF_NUMBERS: [(u32, u32); 8] =
-    [(1754, 1722), (1755, 1723), (1756, 1720), (1757, 1721), (672, 295), (673, 296), (674, 297), (675, 298)];
 
 /// Longest difference at which a comparison may turn. Up to there, two quotients of numeric differ by more than they
 /// are rounded by: a microsecond is more than 10⁻¹⁵ of it, and they have 16 digits or more (`select_div_scale`).

@@ -1,11 +1,14 @@
-//! Operators that compare intervals, dates and timestamps, also of two types, and where a value of one type cuts the
-//! values of another. Reads the session's time zone; keeps nothing.
+//! Operators of the server that compare intervals, dates and timestamps, also of two types, or lengths of time; those
+//! that compute with them; and where a value of one type cuts the values of another. Reads the session's time zone;
+//! keeps nothing.
 
-use pgrx::pg_sys::{DATEOID, Datum, INTERVALOID, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
+use pgrx::pg_sys::{self, DATEOID, Datum, FLOAT8OID, INTERVALOID, NUMERICOID, Oid, TIMESTAMPOID, TIMESTAMPTZOID};
 
 use super::cuts::rank;
+use super::expression::behind;
 use crate::pg::neighbour_search::TimeColumn;
 use crate::pg::session_zone;
+use crate::pg::tree::Tree;
 
 /// What the left side of a comparison is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,56 +39,87 @@ impl Operator {
 
 use Operator::{Greater, GreaterOrEqual, Less, LessOrEqual};
 
-/// An operator: the function behind it, the types of both sides, and what it says.
-pub(super) type Listed = (u32, Oid, Oid, Operator);
+/// What an operator computes of a time and another value, or of two numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Arithmetic {
+    /// How far two times lie apart.
+    Difference,
+    /// A time with an interval added to it.
+    Sum,
+    /// A time with an interval subtracted from it.
+    Earlier,
+    /// A number divided by another one.
+    Quotient,
+}
+
+use Arithmetic::{Difference, Earlier, Quotient, Sum};
 
 /// What the operators of a row say, in their order.
 const ORDER: [Operator; 4] = [Less, LessOrEqual, Greater, GreaterOrEqual];
 
-/// The types of both sides, and the operators, each with the function behind it.
-type Row = (Oid, Oid, [(u32, u32); 4]);
-
+/// The operators that compare: the types of both sides, and the functions behind them.
 #[rustfmt::skip]
-const OPERATORS: [Row; 10] = [
-    (DATEOID, DATEOID, [(1095, 1087), (1096, 1088), (1097, 1089), (1098, 1090)]),
-    (TIMESTAMPOID, TIMESTAMPOID, [(2062, 2054), (2063, 2055), (2064, 2057), (2065, 2056)]),
-    (TIMESTAMPTZOID, TIMESTAMPTZOID, [(1322, 1154), (1323, 1155), (1324, 1157), (1325, 1156)]),
-    (DATEOID, TIMESTAMPOID, [(2345, 2338), (2346, 2339), (2349, 2341), (2348, 2342)]),
-    (TIMESTAMPOID, DATEOID, [(2371, 2364), (2372, 2365), (2375, 2367), (2374, 2368)]),
-    (DATEOID, TIMESTAMPTZOID, [(2358, 2351), (2359, 2352), (2362, 2354), (2361, 2355)]),
-    (TIMESTAMPTZOID, DATEOID, [(2384, 2377), (2385, 2378), (2388, 2380), (2387, 2381)]),
-    (TIMESTAMPOID, TIMESTAMPTZOID, [(2534, 2520), (2535, 2521), (2538, 2523), (2537, 2524)]),
-    (TIMESTAMPTZOID, TIMESTAMPOID, [(2540, 2527), (2541, 2528), (2544, 2530), (2543, 2531)]),
-    (INTERVALOID, INTERVALOID, [(1332, 1164), (1333, 1165), (1334, 1167), (1335, 1166)]),
+const COMPARING: [(Oid, Oid, [u32; 4]); 12] = [
+    (DATEOID, DATEOID, [1087, 1088, 1089, 1090]),
+    (TIMESTAMPOID, TIMESTAMPOID, [2054, 2055, 2057, 2056]),
+    (TIMESTAMPTZOID, TIMESTAMPTZOID, [1154, 1155, 1157, 1156]),
+    (DATEOID, TIMESTAMPOID, [2338, 2339, 2341, 2342]),
+    (TIMESTAMPOID, DATEOID, [2364, 2365, 2367, 2368]),
+    (DATEOID, TIMESTAMPTZOID, [2351, 2352, 2354, 2355]),
+    (TIMESTAMPTZOID, DATEOID, [2377, 2378, 2380, 2381]),
+    (TIMESTAMPOID, TIMESTAMPTZOID, [2520, 2521, 2523, 2524]),
+    (TIMESTAMPTZOID, TIMESTAMPOID, [2527, 2528, 2530, 2531]),
+    (INTERVALOID, INTERVALOID, [1164, 1165, 1167, 1166]),
+    (NUMERICOID, NUMERICOID, [1722, 1723, 1720, 1721]),
+    (FLOAT8OID, FLOAT8OID, [295, 296, 297, 298]),
 ];
 
-/// The operator with this OID, if it is listed.
-pub(super) fn listed(operator: Oid) -> Option<Listed> {
-    OPERATORS.iter().find_map(|(left, right, operators)| {
-        let (says, (_, function)) =
-            ORDER.iter().zip(operators).find(|(_, (number, _))| *number == operator.to_u32())?;
-        Some((*function, *left, *right, *says))
+/// The operators that compute: the type of the left side, the function behind it, and what it gives.
+#[rustfmt::skip]
+const COMPUTING: [(Oid, u32, Arithmetic); 8] = [
+    (TIMESTAMPTZOID, 1188, Difference), (TIMESTAMPOID, 2031, Difference),
+    (TIMESTAMPTZOID, 1189, Sum), (TIMESTAMPOID, 2032, Sum),
+    (TIMESTAMPTZOID, 1190, Earlier), (TIMESTAMPOID, 2033, Earlier),
+    (NUMERICOID, 1727, Quotient), (FLOAT8OID, 217, Quotient),
+];
+
+/// What a listed operator says that compares, the types of both sides, and the function behind it.
+pub(super) fn comparing(call: Tree<'_, pg_sys::OpExpr>) -> Option<(Operator, Oid, Oid, Oid)> {
+    let function = behind(call);
+    COMPARING.iter().find_map(|(left, right, functions)| {
+        let place = functions.iter().position(|listed| *listed == function.to_u32())?;
+        Some((ORDER[place], *left, *right, function))
     })
+}
+
+/// What a listed operator gives that computes, the type of the left side, and the function behind it.
+pub(super) fn computing(call: Tree<'_, pg_sys::OpExpr>) -> Option<(Arithmetic, Oid, Oid)> {
+    let function = behind(call);
+    let (left, _, gives) = COMPUTING.iter().find(|(_, listed, _)| *listed == function.to_u32())?;
+    Some((*gives, *left, function))
 }
 
 /// A column, with the operators by which its values are sought.
 pub(super) fn time_column(table: Oid, number: i16, type_oid: Oid) -> Option<TimeColumn> {
-    /// `=` of two values of a type, and the length of its values.
-    const EQUALITIES: [(Oid, u32, i32); 3] = [(DATEOID, 1093, 4), (TIMESTAMPOID, 2060, 8), (TIMESTAMPTZOID, 1320, 8)];
-    let (_, equal, length) = *EQUALITIES.iter().find(|(listed, ..)| *listed == type_oid)?;
-    let (_, _, operators) = OPERATORS.iter().find(|(left, right, _)| *left == type_oid && *right == type_oid)?;
-    let [less, _, greater, not_less] = operators.map(|(operator, _)| Oid::from(operator));
-    Some(TimeColumn { table, number, type_oid, length, less, greater, not_less, equal: equal.into() })
+    /// `<`, `>`, `>=` and `=` of two values of a type, and the length of its values.
+    const SEEKING: [(Oid, [u32; 4], i32); 3] = [
+        (DATEOID, [1095, 1097, 1098, 1093], 4),
+        (TIMESTAMPOID, [2062, 2064, 2065, 2060], 8),
+        (TIMESTAMPTZOID, [1322, 1324, 1325, 1320], 8),
+    ];
+    let (_, operators, length) = *SEEKING.iter().find(|(listed, ..)| *listed == type_oid)?;
+    let [less, greater, not_less, equal] = operators.map(Oid::from);
+    Some(TimeColumn { table, number, type_oid, length, less, greater, not_less, equal })
 }
 
-/// Returns true if a column of one type that is compared with a value of another one is split like one that is compared
-/// with a limit of its own.
+/// Returns true if a column of times that is compared with a value is split like one that is compared with a limit of
+/// its own type.
 pub(super) fn has_limits_of(column: Oid, value: Oid) -> bool {
-    column == value
-        || matches!(
-            (column, value),
-            (DATEOID | TIMESTAMPOID, TIMESTAMPTZOID) | (DATEOID | TIMESTAMPTZOID, TIMESTAMPOID)
-        )
+    match column {
+        DATEOID => matches!(value, DATEOID | TIMESTAMPOID | TIMESTAMPTZOID),
+        TIMESTAMPOID | TIMESTAMPTZOID => matches!(value, TIMESTAMPOID | TIMESTAMPTZOID),
+        _ => false,
+    }
 }
 
 /// The last value of the column's type that is not greater than a value of another type, as the server compares both,

@@ -74,18 +74,15 @@ impl EligibilityChecker {
     }
 
     /// Returns true if the operator compares a column with a clock expression. If gaps can be found for it, its value
-    /// may move all the time. True refuses the query: something else than the server's own comparison stands behind the
-    /// operator.
+    /// may move all the time. True refuses the query: a function is called that is not the server's own code.
     pub(super) fn compares_with_time(&mut self, call: Tree<'_, pg_sys::OpExpr>) -> bool {
         if self.clock != ClockPlace::Outside || call.as_node().tag() != pg_sys::NodeTag::T_OpExpr {
             return false;
         }
         let is_clock = |node| clock::closed(node).is_some_and(|found| found.asks);
         let Some(comparison) = Comparison::of(call, is_clock, &self.queries) else { return false };
-        let is_as_listed = |(operator, function)| definition::is_behind(function, operator);
-        let are_as_listed = comparison.operators.into_iter().flatten().all(is_as_listed)
-            && comparison.function.is_none_or(definition::is_own_code);
-        if !are_as_listed || (comparison.is_extreme && !extremes_are_as_listed()) {
+        let are_own = comparison.functions.into_iter().flatten().all(definition::is_own_code);
+        if !are_own || (comparison.is_extreme && !extremes_are_as_listed()) {
             return self.refuse(Reason::UserDefinedFunction);
         }
         if comparison.may_have_gaps() {

@@ -41,3 +41,7 @@ pub const COARSE: u32 = 1 << 16;
 pub const GATHERING: u32 = 1 << 17;
 /// Joins a text and the output of a value. It is written in SQL.
 pub const JOINING: u32 = 1 << 18;
+/// Takes a number from an interval (`clock::lengths`).
+pub const MEASURING: u32 = 1 << 19;
+/// `age` with two arguments, of which the first one may be the clock.
+pub const AGE: u32 = 1 << 20;

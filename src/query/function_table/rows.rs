@@ -38,13 +38,13 @@ pub(super) const FUNCTIONS: &[(u32, u32)] = &[
     (1160, SETTINGS), // interval_in(cstring,oid,int4)
     (1161, SETTINGS), // interval_out(interval)
     (1171, SETTINGS | CLOCK | COARSE), // date_part(text,timestamptz)
-    (1172, CLEAN | CLOCK | COARSE), // date_part(text,interval)
+    (1172, CLEAN | CLOCK | COARSE | MEASURING), // date_part(text,interval)
     (1174, SETTINGS), // timestamptz(date)
     (1176, SETTINGS), // timestamptz(date,time)
     (1178, SETTINGS), // date(timestamptz)
     (1189, SETTINGS), // timestamptz_pl_interval(timestamptz,interval)
     (1190, SETTINGS), // timestamptz_mi_interval(timestamptz,interval)
-    (1199, READING), // age(timestamptz,timestamptz): TimeZone
+    (1199, READING | AGE), // age(timestamptz,timestamptz): TimeZone
     (1217, SETTINGS | CLOCK | COARSE), // date_trunc(text,timestamptz)
     (1218, CLEAN | CLOCK | COARSE), // date_trunc(text,interval)
     (1258, CLEAN | CLOCK), // textcat(text,text)
@@ -95,6 +95,7 @@ pub(super) const FUNCTIONS: &[(u32, u32)] = &[
     (2027, SETTINGS), // timestamp(timestamptz)
     (2028, SETTINGS), // timestamptz(timestamp)
     (2049, SETTINGS | CLOCK | COARSE), // to_char(timestamp,text)
+    (2058, CLEAN | AGE), // age(timestamp,timestamp)
     (2059, FROM_TODAY), // age(timestamp)
     (2069, READING | CLOCK), // timezone(text,timestamp): TimeZone, timezone_abbreviations
     (2077, ASKING), // current_setting(text)
@@ -226,7 +227,7 @@ pub(super) const FUNCTIONS: &[(u32, u32)] = &[
     (6201, CLEAN | CLOCK | COARSE), // extract(text,timetz)
     (6202, CLEAN | CLOCK | COARSE), // extract(text,timestamp)
     (6203, SETTINGS | CLOCK | COARSE), // extract(text,timestamptz)
-    (6204, CLEAN | CLOCK | COARSE), // extract(text,interval)
+    (6204, CLEAN | CLOCK | COARSE | MEASURING), // extract(text,interval)
     (6222, READING), // date_add(timestamptz,interval,text): TimeZone, timezone_abbreviations
     (6273, READING), // date_subtract(timestamptz,interval,text): TimeZone, timezone_abbreviations
     (6274, READING), // generate_series(timestamptz,timestamptz,interval,text): TimeZone, timezone_abbreviations

@@ -36,12 +36,6 @@ pub struct Definition {
     pub trees: Vec<*mut pg_sys::Node>,
 }
 
-/// Returns true if this is the function behind an operator, and it consists of the server's own code alone.
-pub fn is_behind(function: u32, operator: pg_sys::Oid) -> bool {
-    // SAFETY: reads a catalog about an operator that the query uses.
-    unsafe { kept!(pg_sys::get_opcode(operator)) }.to_u32() == function && is_own_code(function.into())
-}
-
 /// Returns true if the function consists of the server's own code alone.
 pub fn is_own_code(function: pg_sys::Oid) -> bool {
     of(function).is_some_and(|own| own.functions.is_empty() && own.trees.is_empty())

@@ -6,7 +6,6 @@ import collections
 import datetime
 import os
 import random
-import re
 
 import pytest
 from support.windows import START, after, sessions
@@ -141,18 +140,6 @@ def test_random_intervals(server, at, zone):
                     assert cached.rows(question, prepare=False) == expected, (SEED, server, question)
                 seen[cached.outcome()] += 1
     assert set(seen) <= {("HIT", None), ("BYPASS", "moving_clock")} and seen["HIT", None] > 200, seen
-
-
-def test_operators_are_those_of_the_server(at):
-    """The tables of the cache, as pg_operator has them."""
-    text = open(os.path.join(os.path.dirname(__file__), "../../../src/query/clock/column_comparisons.rs")).read()
-    listed = {int(operator): int(function) for operator, function in re.findall(r"\((\d{4}), (\d{4}), ", text)}
-    rows = at().rows(
-        "SELECT oid::int, oprcode::oid::int FROM pg_operator WHERE oprleft = oprright AND oprleft IN (1114, 1184) AND oprname = '-'"
-        " OR oprleft IN (1114, 1184) AND oprright = 1186 AND oprname IN ('+', '-')")
-    assert listed == dict(rows) and len(listed) == 6
-    ages = [int(number) for number in re.search(r"AGES: .* = \[\((\d+), \w+\), \((\d+), \w+\)\]", text).groups()]
-    assert sorted(at().rows("SELECT oid::int FROM pg_proc WHERE proname = 'age' AND pronargs = 2")) == sorted((one,) for one in ages)
 
 
 def test_differences_that_overflow(logged, at):

@@ -5,7 +5,6 @@ RANDOM_SEED=seed repeats a run."""
 import collections
 import os
 import random
-import re
 
 import pytest
 from support.sweeps import rounds, sweep
@@ -162,13 +161,3 @@ def test_random_lengths(logged, at):
             assert cached.rows(count(condition), prepare=False) == expected, (SEED, second, condition)
             seen[cached.outcome()] += 1
     assert set(seen) <= {("HIT", None), ("MISS", None), ("BYPASS", "moving_clock")} and seen["HIT", None] > seen["BYPASS", "moving_clock"], seen
-
-
-def test_functions_and_operators_are_those_of_the_server(at):
-    """The tables of the cache, as pg_operator and pg_proc have them."""
-    text = open(os.path.join(os.path.dirname(__file__), "../../../src/query/clock/lengths.rs")).read()
-    listed = {int(operator): int(function) for operator, function in re.findall(r"\((\d{3,4}), (\d{3,4})\)", text)}
-    rows = at().rows("SELECT oid::int, oprcode::oid::int FROM pg_operator WHERE oprleft = oprright AND oprleft IN (1700, 701) AND oprname IN ('<', '<=', '>', '>=', '/')")
-    assert listed == dict(rows) and len(listed) == 10
-    taking = [int(number) for number in re.search(r"TAKING: \[u32; 2\] = \[(\d+), (\d+)\]", text).groups()]
-    assert sorted(at().rows("SELECT oid::int FROM pg_proc WHERE proname IN ('extract', 'date_part') AND proargtypes[1] = 1186")) == sorted((one,) for one in taking)

@@ -8,8 +8,10 @@ import datetime
 import os
 import random
 import re
+from pathlib import Path
 
 import pytest
+from support.functions import numbers
 from support.windows import sessions
 
 SEED = int(os.environ.get("RANDOM_SEED") or random.SystemRandom().randrange(2**32))
@@ -93,16 +95,26 @@ def test_a_zone_by_rule(server, at):
 
 
 def test_operators_are_those_of_the_server(at):
-    """The table of the cache, as pg_operator has it."""
+    """The tables of the cache, as pg_operator and pg_proc have them."""
+    text = (Path(__file__).resolve().parents[3] / "src/query/clock/time_operators.rs").read_text()
+    types = {"DATEOID": 1082, "TIMESTAMPOID": 1114, "TIMESTAMPTZOID": 1184, "INTERVALOID": 1186, "NUMERICOID": 1700, "FLOAT8OID": 701}
+    comparing = {(int(function), name, types[left], types[right])
+                 for left, right, functions in re.findall(r"^    \((\w+), (\w+), \[([\d, ]+)\]\),", text, re.MULTILINE)
+                 for function, name in zip(functions.split(", "), ("<", "<=", ">", ">="), strict=True)}
+    computing = {(types[left], int(function), gives) for left, function, gives in re.findall(r"\((\w+), (\d+), (\w+)\),", text)}
+    seeking = {(types[of], int(operator), name) for of, operators in re.findall(r"\((\w+), \[([\d, ]+)\], \d\),", text)
+               for operator, name in zip(operators.split(", "), ("<", ">", ">=", "="), strict=True)}
     rows = at().rows(
-        "SELECT oid::int, oprcode::oid::int, oprname, oprleft::regtype::oid::int, oprright::regtype::oid::int FROM pg_operator"
-        " WHERE oprname IN ('<', '<=', '>', '>=') AND (oprleft IN (1082, 1114, 1184) AND oprright IN (1082, 1114, 1184)"
-        " OR oprleft = 1186 AND oprright = 1186)")
-    types = {"DATEOID": 1082, "TIMESTAMPOID": 1114, "TIMESTAMPTZOID": 1184, "INTERVALOID": 1186}
-    listed = set()
-    for line in open(os.path.join(os.path.dirname(__file__), "../../../src/query/clock/time_operators.rs")):
-        if row := re.match(r"    \((\w+), (\w+), \[(.*)\]\),", line):
-            pairs = re.findall(r"\((\d+), (\d+)\)", row[3])
-            listed |= {(int(oid), int(function), name, types[row[1]], types[row[2]])
-                       for (oid, function), name in zip(pairs, ("<", "<=", ">", ">="), strict=True)}
-    assert listed == {tuple(row) for row in rows} and len(rows) == 40
+        "SELECT oprcode::oid::int, oprname, oprleft::int, oprright::int FROM pg_operator WHERE oprname IN ('<', '<=', '>', '>=')"
+        " AND (oprleft IN (1082, 1114, 1184) AND oprright IN (1082, 1114, 1184) OR oprleft = oprright AND oprleft IN (1186, 1700, 701))")
+    assert comparing == {tuple(row) for row in rows} and len(rows) == 48
+    rows = at().rows(
+        "SELECT oprleft::int, oprcode::oid::int, CASE WHEN oprname = '/' THEN 'Quotient' WHEN oprname = '+' THEN 'Sum'"
+        " WHEN oprright = 1186 THEN 'Earlier' ELSE 'Difference' END FROM pg_operator"
+        " WHERE oprleft IN (1114, 1184) AND (oprname = '-' AND oprright IN (oprleft, 1186) OR oprname = '+' AND oprright = 1186)"
+        " OR oprname = '/' AND oprleft = oprright AND oprleft IN (1700, 701)")
+    assert computing == {tuple(row) for row in rows} and len(rows) == 8
+    rows = at().rows("SELECT oprleft::int, oid::int, oprname FROM pg_operator WHERE oprname IN ('<', '>', '>=', '=') AND oprleft = oprright AND oprleft IN (1082, 1114, 1184)")
+    assert seeking == {tuple(row) for row in rows} and len(rows) == 12
+    for names, condition in (("MEASURING", "proname IN ('extract', 'date_part') AND proargtypes[1] = 1186"), ("AGE", "proname = 'age' AND pronargs = 2")):
+        assert numbers(names) == [row[0] for row in at().rows(f"SELECT oid::int FROM pg_proc WHERE {condition} ORDER BY oid")], names

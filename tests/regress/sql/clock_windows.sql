@@ -93,8 +93,8 @@ EXECUTE since ('90 years');
 EXECUTE since (NULL);
 EXECUTE since (NULL);
 :status
--- A superuser may give the operator another meaning.
-UPDATE pg_operator SET oprcode = 'timestamptz_ge' WHERE oid = '>(timestamptz,timestamptz)'::regoperator;
+-- A superuser may give the operator another meaning. The function behind it counts.
+UPDATE pg_operator SET oprcode = 'timestamptz_ne' WHERE oid = '>(timestamptz,timestamptz)'::regoperator;
 SELECT cacheable, reason FROM arrow_cache.why('SELECT count(*) FROM seen WHERE at > now()');
 UPDATE pg_operator SET oprcode = 'timestamptz_gt' WHERE oid = '>(timestamptz,timestamptz)'::regoperator;
 SELECT cacheable, reason FROM arrow_cache.why('SELECT count(*) FROM seen WHERE at > now()');
