@@ -15,43 +15,121 @@ pub const VERSION_TEXT: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CA
     Err(_) => c"",
 };
 
-/// Off: this session neither reads nor fills the cache, and its statements pay nothing for it.
-static ENABLED: GucSetting<bool> = GucSetting::<bool>::new(true);
-/// Off: hits are served, nothing new is stored. For batch jobs whose results nobody asks again.
-static POPULATE: GucSetting<bool> = GucSetting::<bool>::new(true);
-/// Megabytes in all: results, index and bookkeeping. One allocation at server start.
-static MEMORY_MB: GucSetting<i32> = GucSetting::<i32>::new(256);
-/// Size of the entry table; about 200 bytes of `memory` each.
-static MAX_ENTRIES: GucSetting<i32> = GucSetting::<i32>::new(10_000);
-/// Kilobytes. Keeps one large result from evicting many small ones.
-static MAX_ENTRY_SIZE_KB: GucSetting<i32> = GucSetting::<i32>::new(64 * 1024);
-/// Seconds. Answers are exact without it: it only removes results that nobody asks for any more.
-static TTL_S: GucSetting<i32> = GucSetting::<i32>::new(3600);
-/// Milliseconds. The result of a faster execution is not stored: a hit would save nothing that a client could notice.
-static MIN_EXECUTION_TIME_MS: GucSetting<f64> = GucSetting::<f64>::new(1.0);
-/// The execution at which a result is stored. Above 1, results of queries that come only once are not stored.
-static MIN_RUNS: GucSetting<i32> = GucSetting::<i32>::new(1);
-/// Off: this session computes no answer from fragments, and stores none.
-static ENABLE_FRAGMENTS: GucSetting<bool> = GucSetting::<bool>::new(true);
-/// Milliseconds. Below that, looking for parts would cost more than it saves.
-static FRAGMENT_MIN_TIME_MS: GucSetting<f64> = GucSetting::<f64>::new(20.0);
-/// Per cent of `memory`. Keeps fragments, of which one statement may need hundreds, from evicting the answers.
-static FRAGMENT_MEMORY_PERCENT: GucSetting<i32> = GucSetting::<i32>::new(50);
-/// kB. Reading as much takes about a tenth of a second.
-/// Milliseconds. How long a statement waits for another one that computes the same answer.
-static MAX_WAIT_MS: GucSetting<i32> = GucSetting::<i32>::new(1000);
-/// Milliseconds. 0: answers are exact.
-static MAX_STALE_MS: GucSetting<i32> = GucSetting::<i32>::new(0);
-/// Share of hits that are also executed. Such a hit costs as much as an execution.
-static VERIFY_SAMPLE_RATE: GucSetting<f64> = GucSetting::<f64>::new(0.0);
-/// Extensions whose immutable functions count like built-in ones.
+/// One row for each setting: its variable, type and default; its name and, for a number, the least and the greatest
+/// value; who may set it, and its unit or another flag; what `pg_settings` tells of it.
+macro_rules! settings {
+    ($(
+        $(#[doc = $doc:literal])+
+        $variable:ident: $type:ty = $default:expr;
+        $define:ident($name:literal $(, $least:expr, $greatest:expr)?), $who:ident $(, $unit:ident)?;
+        $short:literal $more:literal
+    )+) => {
+        $($(#[doc = $doc])+ static $variable: GucSetting<$type> = GucSetting::<$type>::new($default);)+
+
+        fn define_rows() {
+            $(GucRegistry::$define(
+                $name, $short, $more, &$variable, $($least, $greatest,)? GucContext::$who,
+                GucFlags::empty() $(| GucFlags::$unit)?,
+            );)+
+        }
+    };
+}
+
+settings! {
+    // What a session does with the cache at all.
+
+    /// Off: this session neither reads nor fills the cache, and its statements pay nothing for it.
+    ENABLED: bool = true; define_bool_guc(c"pg_arrow_cache.enabled"), Userset;
+    c"Serves this session from the result cache and lets it fill the cache." c""
+
+    /// Off: hits are served, nothing new is stored. For batch jobs whose results nobody asks again.
+    POPULATE: bool = true; define_bool_guc(c"pg_arrow_cache.populate"), Userset;
+    c"Stores new results; when off, existing ones are still served." c""
+
+    // Read once, by the postmaster.
+
+    /// Megabytes in all: results, index and bookkeeping. One allocation at server start.
+    MEMORY_MB: i32 = 256; define_int_guc(c"pg_arrow_cache.memory", 4, 1024 * 1024), Postmaster, UNIT_MB;
+    c"Shared memory for cached results, their index and bookkeeping." c""
+
+    /// Size of the entry table; about 200 bytes of `memory` each.
+    MAX_ENTRIES: i32 = 10_000; define_int_guc(c"pg_arrow_cache.max_entries", 1, 50_000_000), Postmaster;
+    c"Most results held at once." c""
+
+    // Which results are stored, and for how long.
+
+    /// Kilobytes. Keeps one large result from evicting many small ones.
+    MAX_ENTRY_SIZE_KB: i32 = 64 * 1024; define_int_guc(c"pg_arrow_cache.max_entry_size", 1, i32::MAX), Suset, UNIT_KB;
+    c"A larger result is passed through and not stored." c""
+
+    /// Seconds. Answers are exact without it: it only removes results that nobody asks for any more.
+    TTL_S: i32 = 3600; define_int_guc(c"pg_arrow_cache.ttl", 0, i32::MAX), Userset, UNIT_S;
+    c"A result older than this is not served."
+    c"Bounds the age this session accepts and the life of what it stores. 0 means no limit."
+
+    /// Milliseconds. The result of a faster execution is not stored: a hit would save nothing that a client could
+    /// notice.
+    MIN_EXECUTION_TIME_MS: f64 = 1.0;
+    define_float_guc(c"pg_arrow_cache.min_execution_time", 0.0, 86_400_000.0), Userset, UNIT_MS;
+    c"Only results that took at least this long to compute are stored." c"0 stores all."
+
+    /// The execution at which a result is stored. Above 1, results of queries that come only once are not stored.
+    MIN_RUNS: i32 = 1; define_int_guc(c"pg_arrow_cache.min_runs", 1, 65_535), Userset;
+    c"Stores a result at this execution of the same query and parameters." c"1 stores at the first execution."
+
+    // Which queries are computed from fragments.
+
+    /// Off: this session computes no answer from fragments, and stores none.
+    ENABLE_FRAGMENTS: bool = true; define_bool_guc(c"pg_arrow_cache.enable_fragments"), Userset;
+    c"Computes aggregates over partitioned tables from stored parts, one for each partition." c""
+
+    /// Milliseconds. Below that, looking for parts would cost more than it saves.
+    FRAGMENT_MIN_TIME_MS: f64 = 20.0;
+    define_float_guc(c"pg_arrow_cache.fragment_min_time", 0.0, 86_400_000.0), Userset, UNIT_MS;
+    c"Only queries that usually take at least this long are computed from stored parts."
+    c"0 means all that were executed before."
+
+    /// Per cent of `memory`. Keeps fragments, of which one statement may need hundreds, from evicting the answers.
+    FRAGMENT_MEMORY_PERCENT: i32 = 50; define_int_guc(c"pg_arrow_cache.fragment_memory", 0, 100), Suset;
+    c"Most of the memory that stored parts take together, in per cent." c"0 stores none."
+
+    // Who waits for whom, and how far an answer may lie in the past.
+
+    /// Milliseconds. How long a statement waits for another one that computes the same answer.
+    MAX_WAIT_MS: i32 = 1000; define_int_guc(c"pg_arrow_cache.max_wait", 0, i32::MAX), Userset, UNIT_MS;
+    c"Longest time that a statement waits for another one that computes the same answer."
+    c"It computes the answer itself after that. 0 means that it never waits, and that nobody waits for it."
+
+    /// Milliseconds. 0: answers are exact.
+    MAX_STALE_MS: i32 = 0; define_int_guc(c"pg_arrow_cache.max_stale", 0, i32::MAX), Userset, UNIT_MS;
+    c"An answer may be the one that the statement would have had so long ago." c"0 means that every answer is exact."
+
+    // Finding out what the cache does, and whether it is right.
+
+    /// Share of hits that are also executed. Such a hit costs as much as an execution.
+    VERIFY_SAMPLE_RATE: f64 = 0.0; define_float_guc(c"pg_arrow_cache.verify_sample_rate", 0.0, 1.0), Suset;
+    c"Share of hits that are also executed and compared with the result in the cache."
+    c"A difference is logged as a warning and counted, and the result dropped. 0 compares none, 1 all."
+
+    /// Shows what the cache does with an application's statements.
+    LOG_DECISIONS: LogDecisions = LogDecisions::Off; define_enum_guc(c"pg_arrow_cache.log_decisions"), Suset;
+    c"Logs what became of each statement, and why."
+    c"\"miss\" leaves out those that were answered from the cache."
+
+    /// Developer option: each query that can be computed from fragments is, from its first run on.
+    DEBUG_FORCE_FRAGMENTS: bool = false;
+    define_bool_guc(c"pg_arrow_cache.debug_force_fragments"), Suset, NO_SHOW_ALL;
+    c"Computes each query from stored parts that can be, from its first run on."
+    c"For tests: whatever the query takes, and however few partitions there are."
+
+    /// The version of this library. Nobody can set it. Scripts of the extension ask for it.
+    VERSION: Option<CString> = Some(VERSION_TEXT);
+    define_string_guc(c"pg_arrow_cache.version"), Internal, DISALLOW_IN_FILE;
+    c"Version of the library that the server has loaded." c""
+}
+
+/// Extensions whose immutable functions count like built-in ones. Has a hook of its own, so that it has no row.
 static TRUSTED_EXTENSIONS: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
-/// Shows what the cache does with an application's statements.
-static LOG_DECISIONS: GucSetting<LogDecisions> = GucSetting::<LogDecisions>::new(LogDecisions::Off);
-/// The version of this library. Nobody can set it.
-static VERSION: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(VERSION_TEXT));
-/// Developer option: each query that can be computed from fragments is, from its first run on.
-static DEBUG_FORCE_FRAGMENTS: GucSetting<bool> = GucSetting::<bool>::new(false);
 
 /// Which statements `log_decisions` logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PostgresGucEnum)]
@@ -67,172 +145,12 @@ pub enum LogDecisions {
     All,
 }
 
-/// Defines all settings and reserves the prefix. Called once, from `_PG_init`.
+/// Defines all settings and reserves the prefix. Called once, from `_PG_init`. The server calls `check_trusted` for
+/// each list of trusted extensions before it takes it.
 pub fn define(check_trusted: pg_sys::GucStringCheckHook) {
-    define_switches();
-    define_sizes_of_shared_memory();
-    define_admission();
-    define_fragments();
-    define_waiting();
-    define_staleness();
-    define_trust(check_trusted);
-    define_diagnostics();
-    define_presets();
-    // SAFETY: a plain C call with a NUL-terminated literal, in the postmaster during preload.
-    unsafe { kept!(pg_sys::MarkGUCPrefixReserved(c"pg_arrow_cache".as_ptr())) };
-}
-
-/// What a session does with the cache at all.
-fn define_switches() {
-    GucRegistry::define_bool_guc(
-        c"pg_arrow_cache.enabled",
-        c"Serves this session from the result cache and lets it fill the cache.",
-        c"",
-        &ENABLED,
-        GucContext::Userset,
-        GucFlags::default(),
-    );
-    GucRegistry::define_bool_guc(
-        c"pg_arrow_cache.populate",
-        c"Stores new results; when off, existing ones are still served.",
-        c"",
-        &POPULATE,
-        GucContext::Userset,
-        GucFlags::default(),
-    );
-}
-
-/// Read once, by the postmaster.
-fn define_sizes_of_shared_memory() {
-    GucRegistry::define_int_guc(
-        c"pg_arrow_cache.memory",
-        c"Shared memory for cached results, their index and bookkeeping.",
-        c"",
-        &MEMORY_MB,
-        4,
-        1024 * 1024,
-        GucContext::Postmaster,
-        GucFlags::UNIT_MB,
-    );
-    GucRegistry::define_int_guc(
-        c"pg_arrow_cache.max_entries",
-        c"Most results held at once.",
-        c"",
-        &MAX_ENTRIES,
-        1,
-        50_000_000,
-        GucContext::Postmaster,
-        GucFlags::default(),
-    );
-}
-
-/// Which results are stored, and for how long.
-fn define_admission() {
-    GucRegistry::define_int_guc(
-        c"pg_arrow_cache.max_entry_size",
-        c"A larger result is passed through and not stored.",
-        c"",
-        &MAX_ENTRY_SIZE_KB,
-        1,
-        i32::MAX,
-        GucContext::Suset,
-        GucFlags::UNIT_KB,
-    );
-    GucRegistry::define_int_guc(
-        c"pg_arrow_cache.ttl",
-        c"A result older than this is not served.",
-        c"Bounds the age this session accepts and the life of what it stores. 0 means no limit.",
-        &TTL_S,
-        0,
-        i32::MAX,
-        GucContext::Userset,
-        GucFlags::UNIT_S,
-    );
-    GucRegistry::define_float_guc(
-        c"pg_arrow_cache.min_execution_time",
-        c"Only results that took at least this long to compute are stored.",
-        c"0 stores all.",
-        &MIN_EXECUTION_TIME_MS,
-        0.0,
-        86_400_000.0,
-        GucContext::Userset,
-        GucFlags::UNIT_MS,
-    );
-    GucRegistry::define_int_guc(
-        c"pg_arrow_cache.min_runs",
-        c"Stores a result at this execution of the same query and parameters.",
-        c"1 stores at the first execution.",
-        &MIN_RUNS,
-        1,
-        65_535,
-        GucContext::Userset,
-        GucFlags::default(),
-    );
-}
-
-/// Who waits for whom.
-fn define_waiting() {
-    GucRegistry::define_int_guc(
-        c"pg_arrow_cache.max_wait",
-        c"Longest time that a statement waits for another one that computes the same answer.",
-        c"It computes the answer itself after that. 0 means that it never waits, and that nobody waits for it.",
-        &MAX_WAIT_MS,
-        0,
-        i32::MAX,
-        GucContext::Userset,
-        GucFlags::UNIT_MS,
-    );
-}
-
-/// How far an answer may lie in the past.
-fn define_staleness() {
-    GucRegistry::define_int_guc(
-        c"pg_arrow_cache.max_stale",
-        c"An answer may be the one that the statement would have had so long ago.",
-        c"0 means that every answer is exact.",
-        &MAX_STALE_MS,
-        0,
-        i32::MAX,
-        GucContext::Userset,
-        GucFlags::UNIT_MS,
-    );
-}
-
-/// Which queries are computed from fragments.
-fn define_fragments() {
-    GucRegistry::define_bool_guc(
-        c"pg_arrow_cache.enable_fragments",
-        c"Computes aggregates over partitioned tables from stored parts, one for each partition.",
-        c"",
-        &ENABLE_FRAGMENTS,
-        GucContext::Userset,
-        GucFlags::default(),
-    );
-    GucRegistry::define_float_guc(
-        c"pg_arrow_cache.fragment_min_time",
-        c"Only queries that usually take at least this long are computed from stored parts.",
-        c"0 means all that were executed before.",
-        &FRAGMENT_MIN_TIME_MS,
-        0.0,
-        86_400_000.0,
-        GucContext::Userset,
-        GucFlags::UNIT_MS,
-    );
-    GucRegistry::define_int_guc(
-        c"pg_arrow_cache.fragment_memory",
-        c"Most of the memory that stored parts take together, in per cent.",
-        c"0 stores none.",
-        &FRAGMENT_MEMORY_PERCENT,
-        0,
-        100,
-        GucContext::Suset,
-        GucFlags::default(),
-    );
-}
-
-/// What a superuser promises. The server calls `check` for each list before it takes it.
-fn define_trust(check: pg_sys::GucStringCheckHook) {
-    // SAFETY: the only hook is one that the caller has guarded.
+    define_rows();
+    // SAFETY: the only hook is one that the caller has guarded. A plain C call with a NUL-terminated literal, in the
+    // postmaster during preload.
     unsafe {
         GucRegistry::define_string_guc_with_hooks(
             c"pg_arrow_cache.trusted_extensions",
@@ -241,53 +159,12 @@ fn define_trust(check: pg_sys::GucStringCheckHook) {
             &TRUSTED_EXTENSIONS,
             GucContext::Suset,
             GucFlags::default(),
-            check,
+            check_trusted,
             None,
             None,
         );
+        kept!(pg_sys::MarkGUCPrefixReserved(c"pg_arrow_cache".as_ptr()));
     }
-}
-
-/// Finding out what the cache does, and whether it is right.
-fn define_diagnostics() {
-    GucRegistry::define_float_guc(
-        c"pg_arrow_cache.verify_sample_rate",
-        c"Share of hits that are also executed and compared with the result in the cache.",
-        c"A difference is logged as a warning and counted, and the result dropped. 0 compares none, 1 all.",
-        &VERIFY_SAMPLE_RATE,
-        0.0,
-        1.0,
-        GucContext::Suset,
-        GucFlags::default(),
-    );
-    GucRegistry::define_enum_guc(
-        c"pg_arrow_cache.log_decisions",
-        c"Logs what became of each statement, and why.",
-        c"\"miss\" leaves out those that were answered from the cache.",
-        &LOG_DECISIONS,
-        GucContext::Suset,
-        GucFlags::default(),
-    );
-    GucRegistry::define_bool_guc(
-        c"pg_arrow_cache.debug_force_fragments",
-        c"Computes each query from stored parts that can be, from its first run on.",
-        c"For tests: whatever the query takes, and however few partitions there are.",
-        &DEBUG_FORCE_FRAGMENTS,
-        GucContext::Suset,
-        GucFlags::NO_SHOW_ALL,
-    );
-}
-
-/// What can be read and not set. Scripts of the extension ask for the version.
-fn define_presets() {
-    GucRegistry::define_string_guc(
-        c"pg_arrow_cache.version",
-        c"Version of the library that the server has loaded.",
-        c"",
-        &VERSION,
-        GucContext::Internal,
-        GucFlags::DISALLOW_IN_FILE,
-    );
 }
 
 /// What a setting is now. pgrx's own getter also asks which thread it runs on, which costs a call of the dynamic
