@@ -31,24 +31,6 @@ impl CacheError {
         Self { code, message: message.into(), hint: hint.into() }
     }
 
-    /// The library was not loaded by `shared_preload_libraries`.
-    pub fn not_preloaded() -> Self {
-        Self::new(
-            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "pg_arrow_cache must be loaded via \"shared_preload_libraries\"",
-            "Add pg_arrow_cache to \"shared_preload_libraries\" in postgresql.conf and restart the server.",
-        )
-    }
-
-    /// A placeholder was executed as if it were a plan.
-    pub fn placeholder_run() -> Self {
-        Self::new(
-            ERRCODE_INTERNAL_ERROR,
-            "a plan of pg_arrow_cache was started without its ExecutorStart hook",
-            "Another library keeps ExecutorStart from calling the hooks that were installed before its own.",
-        )
-    }
-
     /// There is no memory for what the user has asked for.
     pub fn out_of_memory() -> Self {
         Self::new(ERRCODE_OUT_OF_MEMORY, "out of memory", "Ask for less at once, or let the server have more memory.")
@@ -63,33 +45,6 @@ impl CacheError {
                 "Set \"pg_arrow_cache.memory\" to at least {}MB or lower \"pg_arrow_cache.max_entries\".",
                 needed.div_ceil(1024 * 1024)
             ),
-        )
-    }
-
-    /// The text given to an export function is not exactly one SELECT.
-    pub fn not_one_select(found: impl Display) -> Self {
-        Self::new(
-            ERRCODE_SYNTAX_ERROR,
-            format!("the query must be exactly one SELECT, not {found}"),
-            "Pass a single SELECT, VALUES or WITH ... SELECT statement.",
-        )
-    }
-
-    /// The number of parameters passed differs from the number the query uses.
-    pub fn missing_parameter(number: i32, given: usize) -> Self {
-        Self::new(
-            ERRCODE_UNDEFINED_PARAMETER,
-            format!("there is no parameter ${number}"),
-            format!("{given} parameters were passed after the query."),
-        )
-    }
-
-    /// The finished stream would be larger than a `bytea` can be.
-    pub fn stream_too_large(bytes: usize) -> Self {
-        Self::new(
-            ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-            format!("the Arrow stream of {bytes} bytes does not fit in one bytea"),
-            "Narrow the query, or split it into ranges.",
         )
     }
 
@@ -155,15 +110,6 @@ impl CacheError {
         }
     }
 
-    /// The options of an export function are no JSON object.
-    pub fn options_not_an_object() -> Self {
-        Self::new(
-            ERRCODE_INVALID_PARAMETER_VALUE,
-            "Arrow export options must be a JSON object",
-            "For example: '{\"limit\": 100, \"columns\": [\"a\", \"b\"]}'.",
-        )
-    }
-
     /// A column was asked for that the result does not have, or has more than once (`repeated`). `columns` lists those
     /// that it has.
     pub fn no_such_column(name: impl Display, repeated: bool, columns: impl Display) -> Self {
@@ -187,115 +133,110 @@ impl CacheError {
             "Run ALTER EXTENSION pg_arrow_cache UPDATE. If another version of the library has been installed, restart the server first.",
         )
     }
+}
+
+/// One row for each error that is no more than its texts: what it is about, its SQLSTATE, its message and its hint.
+macro_rules! errors {
+    ($($(#[doc = $doc:literal])+ $name:ident($($argument:ident: $type:ty),*) $code:ident $message:literal $hint:literal)+) => {
+        impl CacheError {
+            $($(#[doc = $doc])+ pub fn $name($($argument: $type),*) -> Self {
+                Self::new($code, format_args!($message).to_string(), format_args!($hint).to_string())
+            })+
+        }
+    };
+}
+
+errors! {
+    /// The library was not loaded by `shared_preload_libraries`.
+    not_preloaded() ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE
+        "pg_arrow_cache must be loaded via \"shared_preload_libraries\""
+        "Add pg_arrow_cache to \"shared_preload_libraries\" in postgresql.conf and restart the server."
+
+    /// A placeholder was executed as if it were a plan.
+    placeholder_run() ERRCODE_INTERNAL_ERROR
+        "a plan of pg_arrow_cache was started without its ExecutorStart hook"
+        "Another library keeps ExecutorStart from calling the hooks that were installed before its own."
+
+    /// The text given to an export function is not exactly one SELECT.
+    not_one_select(found: impl Display) ERRCODE_SYNTAX_ERROR
+        "the query must be exactly one SELECT, not {found}"
+        "Pass a single SELECT, VALUES or WITH ... SELECT statement."
+
+    /// The number of parameters passed differs from the number the query uses.
+    missing_parameter(number: i32, given: usize) ERRCODE_UNDEFINED_PARAMETER
+        "there is no parameter ${number}"
+        "{given} parameters were passed after the query."
+
+    /// The finished stream would be larger than a `bytea` can be.
+    stream_too_large(bytes: usize) ERRCODE_PROGRAM_LIMIT_EXCEEDED
+        "the Arrow stream of {bytes} bytes does not fit in one bytea"
+        "Narrow the query, or split it into ranges."
+
+    /// The options of an export function are no JSON object.
+    options_not_an_object() ERRCODE_INVALID_PARAMETER_VALUE
+        "Arrow export options must be a JSON object"
+        "For example: '{{\"limit\": 100, \"columns\": [\"a\", \"b\"]}}'."
 
     /// COPY FROM was to read Arrow.
-    pub fn arrow_from() -> Self {
-        Self::new(
-            ERRCODE_FEATURE_NOT_SUPPORTED,
-            "COPY FROM cannot read the format \"arrow\"",
-            "The format is for COPY ... TO STDOUT.",
-        )
-    }
+    arrow_from() ERRCODE_FEATURE_NOT_SUPPORTED
+        "COPY FROM cannot read the format \"arrow\""
+        "The format is for COPY ... TO STDOUT."
 
     /// COPY was to write Arrow to a file or a program of the server.
-    pub fn arrow_to_file() -> Self {
-        Self::new(
-            ERRCODE_FEATURE_NOT_SUPPORTED,
-            "COPY in the format \"arrow\" writes to STDOUT only",
-            "psql's \\copy writes a file on the client's side: \\copy (SELECT ...) TO 'file' (FORMAT arrow).",
-        )
-    }
+    arrow_to_file() ERRCODE_FEATURE_NOT_SUPPORTED
+        "COPY in the format \"arrow\" writes to STDOUT only"
+        "psql's \\copy writes a file on the client's side: \\copy (SELECT ...) TO 'file' (FORMAT arrow)."
 
     /// COPY was to write Arrow, and nobody is connected.
-    pub fn arrow_to_nobody() -> Self {
-        Self::new(
-            ERRCODE_FEATURE_NOT_SUPPORTED,
-            "COPY in the format \"arrow\" needs a client to send to",
-            "Connect to a running server.",
-        )
-    }
+    arrow_to_nobody() ERRCODE_FEATURE_NOT_SUPPORTED
+        "COPY in the format \"arrow\" needs a client to send to"
+        "Connect to a running server."
 
     /// The type of an argument of `query` is not known. `number` is that of the parameter.
-    pub fn untyped_parameter(number: usize) -> Self {
-        Self::new(
-            ERRCODE_INDETERMINATE_DATATYPE,
-            format!("the type of parameter ${number} is not known"),
-            "Call arrow_cache.query() by its name in a SQL statement.",
-        )
-    }
+    untyped_parameter(number: usize) ERRCODE_INDETERMINATE_DATATYPE
+        "the type of parameter ${number} is not known"
+        "Call arrow_cache.query() by its name in a SQL statement."
 
     /// The trigger function was not called by a trigger.
-    pub fn not_a_trigger() -> Self {
-        Self::new(
-            ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-            "arrow_cache.invalidate_on_change() must be called by a trigger",
-            "CREATE TRIGGER ... FOR EACH STATEMENT EXECUTE FUNCTION arrow_cache.invalidate_on_change().",
-        )
-    }
+    not_a_trigger() ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED
+        "arrow_cache.invalidate_on_change() must be called by a trigger"
+        "CREATE TRIGGER ... FOR EACH STATEMENT EXECUTE FUNCTION arrow_cache.invalidate_on_change()."
 
     /// An argument of the trigger function names no relation.
-    pub fn unknown_relation(name: impl Display) -> Self {
-        Self::new(
-            ERRCODE_UNDEFINED_TABLE,
-            format!("relation \"{name}\" does not exist"),
-            "Arguments of arrow_cache.invalidate_on_change() name further relations to invalidate.",
-        )
-    }
+    unknown_relation(name: impl Display) ERRCODE_UNDEFINED_TABLE
+        "relation \"{name}\" does not exist"
+        "Arguments of arrow_cache.invalidate_on_change() name further relations to invalidate."
 
     /// An argument of the trigger function names a relation that neither the user nor the owner of the trigger's table
     /// may change.
-    pub fn not_yours_to_change(name: impl Display) -> Self {
-        Self::new(
-            ERRCODE_INSUFFICIENT_PRIVILEGE,
-            format!("permission denied to invalidate \"{name}\""),
-            "The user, or the owner of the trigger's table, must own the relation or be allowed to write it.",
-        )
-    }
+    not_yours_to_change(name: impl Display) ERRCODE_INSUFFICIENT_PRIVILEGE
+        "permission denied to invalidate \"{name}\""
+        "The user, or the owner of the trigger's table, must own the relation or be allowed to write it."
 
     /// An argument of the trigger function names a relation on which no result can rest.
-    pub fn nothing_rests_on(name: impl Display) -> Self {
-        Self::new(
-            ERRCODE_WRONG_OBJECT_TYPE,
-            format!("no cached result rests on \"{name}\""),
-            "Arguments of arrow_cache.invalidate_on_change() name tables, views, materialized views or foreign tables.",
-        )
-    }
+    nothing_rests_on(name: impl Display) ERRCODE_WRONG_OBJECT_TYPE
+        "no cached result rests on \"{name}\""
+        "Arguments of arrow_cache.invalidate_on_change() name tables, views, materialized views or foreign tables."
 
     /// A label that is no policy.
-    pub fn unknown_policy(word: impl Display) -> Self {
-        Self::new(
-            ERRCODE_INVALID_PARAMETER_VALUE,
-            format!("unknown cache policy \"{word}\""),
-            "A label is \"never\" or \"trusted\"; NULL stands for the default, as \"default\" does in set_policy().",
-        )
-    }
+    unknown_policy(word: impl Display) ERRCODE_INVALID_PARAMETER_VALUE
+        "unknown cache policy \"{word}\""
+        "A label is \"never\" or \"trusted\"; NULL stands for the default, as \"default\" does in set_policy()."
 
     /// A function was given a policy of this name.
-    pub fn unknown_function_policy(word: impl Display) -> Self {
-        Self::new(
-            ERRCODE_INVALID_PARAMETER_VALUE,
-            format!("unknown cache policy of a function \"{word}\""),
-            "A function may be declared \"pure\".",
-        )
-    }
+    unknown_function_policy(word: impl Display) ERRCODE_INVALID_PARAMETER_VALUE
+        "unknown cache policy of a function \"{word}\""
+        "A function may be declared \"pure\"."
 
     /// A function was declared pure that is not written in PL/pgSQL.
-    pub fn not_in_plpgsql() -> Self {
-        Self::new(
-            ERRCODE_INVALID_PARAMETER_VALUE,
-            "only a function in PL/pgSQL can be declared pure",
-            "Functions in SQL are checked by their bodies.",
-        )
-    }
+    not_in_plpgsql() ERRCODE_INVALID_PARAMETER_VALUE
+        "only a function in PL/pgSQL can be declared pure"
+        "Functions in SQL are checked by their bodies."
 
     /// A policy cannot be set for an object whose rows no query reads.
-    pub fn not_a_relation() -> Self {
-        Self::new(
-            ERRCODE_INVALID_PARAMETER_VALUE,
-            "only a table, view, materialized view or foreign table can have a cache policy",
-            "Name the relation that queries read.",
-        )
-    }
+    not_a_relation() ERRCODE_INVALID_PARAMETER_VALUE
+        "only a table, view, materialized view or foreign table can have a cache policy"
+        "Name the relation that queries read."
 }
 
 /// What to do about a column that cannot be delivered.
