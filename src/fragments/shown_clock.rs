@@ -17,7 +17,6 @@ use crate::pg::tree::Tree;
 use crate::pg::tree_making::new_node;
 use crate::query::eligibility::QueryTraits;
 use crate::query::plan_marker;
-use crate::query::shown_clock::named_parameters;
 use crate::query::shown_clock::{ShownClock, is_shown, take_apart};
 use crate::query::statement_terms::StatementTerms;
 use crate::{session, shmem};
@@ -28,8 +27,6 @@ use crate::{session, shmem};
 pub struct ClockFree {
     parts: ShownClock,
     eligible: Eligible,
-    /// Which parameters it names.
-    named: u32,
     /// The cursor options to plan it with.
     pub options: i32,
 }
@@ -60,9 +57,7 @@ pub fn part(call: &Call<'_>, planning: &Planning) -> Option<ClockFree> {
     let own = call_of_part(parts.part, call, options);
     let is_one_shot = !session::must_plan() && call.is_one_shot();
     let eligible = lookup::parts::before_planning(&store, &own, is_one_shot).ok()?;
-    // SAFETY: a valid query, which nobody has planned.
-    let named = unsafe { named_parameters::named_by(parts.part) };
-    Some(ClockFree { parts, eligible, named, options })
+    Some(ClockFree { parts, eligible, options })
 }
 
 /// Takes a query apart that was `checked`, if its answer moves with the clock, and its clock-free part is worth asking
@@ -125,7 +120,7 @@ pub unsafe fn plan(clock_free: ClockFree, plan: *mut pg_sys::PlannedStmt, params
         // What the projection rests on, the server has to know: it plans a kept statement anew when that changes.
         (*plan).relationOids = kept!(pg_sys::list_concat_unique_oid((*plan).relationOids, projection.relations));
         (*plan).invalItems = kept!(pg_sys::list_concat((*plan).invalItems, projection.items));
-        if !plan_marker::attach_above(plan, clock_free.named) {
+        if !plan_marker::attach_above(plan) {
             return false;
         }
         let tree = (*plan).planTree;

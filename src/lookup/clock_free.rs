@@ -12,7 +12,6 @@ use crate::query::clock::{self, Clock};
 use crate::query::identity::{self, Identity};
 use crate::query::plan_marker;
 use crate::query::settling::settles;
-use crate::query::shown_clock::named_parameters;
 use crate::serve::tap;
 
 /// Returns true if the clock expressions of an eligible query may have values that change by less than a minute. Its
@@ -33,11 +32,11 @@ pub fn moves(query: Tree<'_, pg_sys::Query>, params: Option<Tree<'_, pg_sys::Par
 /// other.
 pub fn part_of(query: QueryDesc<'_>) -> Option<QueryDesc<'_>> {
     let plan = query.plan();
-    plan_marker::params_of_part(plan).and_then(|named| part_below(query, plan, named))
+    if plan_marker::is_about_part(plan) { part_below(query, plan) } else { None }
 }
 
 #[inline(never)]
-fn part_below<'q>(query: QueryDesc<'q>, plan: Tree<'q, pg_sys::PlannedStmt>, named: u32) -> Option<QueryDesc<'q>> {
+fn part_below<'q>(query: QueryDesc<'q>, plan: Tree<'q, pg_sys::PlannedStmt>) -> Option<QueryDesc<'q>> {
     let top = child!(plan.planTree).filter(|top| top.type_ == NodeTag::T_Result && !top.lefttree.is_null())?;
     // SAFETY: the memory of the descriptor; as many bytes as are written. The plan, which lives as long, shares its
     // nodes with its copy.
@@ -55,8 +54,7 @@ fn part_below<'q>(query: QueryDesc<'q>, plan: Tree<'q, pg_sys::PlannedStmt>, nam
             sourceText: query.source(),
             snapshot: query.snapshot(),
             dest: pg_sys::None_Receiver,
-            // What the projection alone names is no part of the question.
-            params: named_parameters::only_named(query.params(), named),
+            params: query.params(),
             queryEnv: (*query.as_ptr()).queryEnv,
             ..Default::default()
         });

@@ -37,8 +37,8 @@ struct Marker {
     name: *const c_char,
     verdict: Verdict,
     /// The plan computes more than the verdict is about, so that it is refused itself: the verdict is about its
-    /// clock-free part, which names these parameters (`shown_clock::named_parameters`).
-    part: Option<u32>,
+    /// clock-free part.
+    of_part: bool,
     /// The hash value of the item behind it, by which the server can be told to make the plan anew; 0 if there is none.
     renewal: u32,
 }
@@ -48,7 +48,7 @@ const _: () = assert!(offset_of!(Marker, name) == offset_of!(pg_sys::ExtensibleN
 
 impl Marker {
     const fn of(verdict: Verdict) -> Self {
-        Self { tag: NodeTag::T_ExtensibleNode, no_cache: -1, name: NAME.as_ptr(), verdict, part: None, renewal: 0 }
+        Self { tag: NodeTag::T_ExtensibleNode, no_cache: -1, name: NAME.as_ptr(), verdict, of_part: false, renewal: 0 }
     }
 
     /// A list of this marker alone, in the current memory context. `None` when there is no memory.
@@ -213,20 +213,17 @@ pub fn kept_form_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<FormId> {
     }
 }
 
-/// Notes on a plan that its verdict, "cacheable", is about its clock-free part alone (`lookup::clock_free`), which
-/// names these parameters (`shown_clock::named_parameters`). Returns false, and does nothing, if it has another
-/// verdict.
+/// Notes on a plan that its verdict, "cacheable", is about its clock-free part alone (`lookup::clock_free`). Returns
+/// false, and does nothing, if it has another verdict.
 ///
 /// # Safety
 /// As `attach`.
-pub unsafe fn attach_above(plan: *mut pg_sys::PlannedStmt, named: u32) -> bool {
+pub unsafe fn attach_above(plan: *mut pg_sys::PlannedStmt) -> bool {
     // SAFETY: a new plan. A marker that says "cacheable" was made for this plan alone.
     unsafe {
         let Some(marker) = of_items((*plan).invalItems) else { return false };
         let is_cacheable = matches!((*marker).verdict, Verdict::Cacheable(_));
-        if is_cacheable {
-            (*marker).part = Some(named);
-        }
+        (*marker).of_part |= is_cacheable;
         is_cacheable
     }
 }
@@ -254,15 +251,15 @@ fn of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<&Marker> {
     unsafe { of_items(plan.invalItems).map(|marker| &*marker) }
 }
 
-/// Which parameters the clock-free part of a plan names, if the verdict is about such a part. Quick to tell.
+/// Returns true if the verdict of a plan is about its clock-free part. Quick to tell.
 #[inline]
-pub fn params_of_part(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<u32> {
-    of(plan)?.part
+pub fn is_about_part(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
+    of(plan).is_some_and(|marker| marker.of_part)
 }
 
 /// The list of items for a plan of the clock-free part alone, in the current memory context. The plan must outlive it.
 pub fn items_of_part(plan: Tree<'_, pg_sys::PlannedStmt>) -> *mut pg_sys::List {
-    of(plan).and_then(|marker| Marker { part: None, ..*marker }.into_list()).unwrap_or(std::ptr::null_mut())
+    of(plan).and_then(|marker| Marker { of_part: false, ..*marker }.into_list()).unwrap_or(std::ptr::null_mut())
 }
 
 /// Returns true if the plan of a SELECT reads nothing, as can be told without a verdict. Such a plan gets none: some
@@ -276,7 +273,7 @@ fn reads_nothing(plan: &pg_sys::PlannedStmt) -> bool {
 #[inline]
 pub fn refusal_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Reason> {
     match of(plan) {
-        Some(Marker { part: Some(_), .. }) => Some(Reason::MovingClock),
+        Some(Marker { of_part: true, .. }) => Some(Reason::MovingClock),
         Some(Marker { verdict: Verdict::Bypass(reason), .. }) => Some(*reason),
         None if plan.invalItems.is_null() && reads_nothing(&plan) => Some(Reason::NoRelation),
         _ => None,
@@ -288,7 +285,7 @@ pub fn refusal_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Reason> {
 #[inline]
 pub fn form_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<FormId> {
     match of(plan)? {
-        Marker { part: Some(_), .. } => None,
+        Marker { of_part: true, .. } => None,
         Marker { verdict: Verdict::Cacheable(Cacheable { form, .. }), .. } => Some(*form),
         Marker { verdict: Verdict::Unchecked(form), .. } => *form,
         _ => None,
@@ -313,7 +310,7 @@ pub fn items_of_placeholder(answer: *mut c_void) -> Option<*mut pg_sys::List> {
 /// Reads the verdict back; a plan without one reads nothing, or was made by somebody else.
 pub fn read(plan: Tree<'_, pg_sys::PlannedStmt>) -> Verdict {
     match of(plan) {
-        Some(Marker { part: Some(_), .. }) => Verdict::Bypass(Reason::MovingClock),
+        Some(Marker { of_part: true, .. }) => Verdict::Bypass(Reason::MovingClock),
         Some(marker) => marker.verdict,
         None if reads_nothing(&plan) => Verdict::Bypass(Reason::NoRelation),
         None => Verdict::Bypass(Reason::NotAnalyzed),

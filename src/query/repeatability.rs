@@ -23,7 +23,6 @@ use std::ffi::CStr;
 use pgrx::pg_sys;
 
 use super::bytewise::equality_is_bytewise;
-use super::shown_clock::named_parameters::named_by;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, child_oids, children, match_node};
@@ -67,8 +66,9 @@ fn node_leaves_open(node: Tree<'_, pg_sys::Node>) -> bool {
 }
 
 fn query_leaves_open(query: Tree<'_, pg_sys::Query>) -> bool {
+    let mut is_parameter = |node: Tree<'_, pg_sys::Node>| node.tag() == pg_sys::NodeTag::T_Param;
     // SAFETY: a valid query.
-    let has_parameters = || unsafe { named_by(query.as_ptr()) } != 0;
+    let mut has_parameters = || unsafe { search(query.as_node().as_ptr(), 0, &mut is_parameter) } != Some(false);
     let is_limited = !query.limitCount.is_null() || !query.limitOffset.is_null();
     if is_limited || query.hasDistinctOn || (!query.groupingSets.is_null() && has_parameters()) {
         return true;

@@ -17,7 +17,6 @@
 //! Reads trees; what it makes lies in the current memory context. Keeps nothing.
 
 mod hoisting;
-pub mod named_parameters;
 mod walks;
 
 use pgrx::pg_sys;
