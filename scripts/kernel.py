@@ -52,12 +52,14 @@ def files(root):
 
 def main():
     root = Path(__file__).resolve().parent.parent
-    everything = 0
+    everything = written = 0
     for title, names in files(root).items():
         lines = sum(len(re.split(r"\n#\[cfg\(test\)\]\nmod ", (root / name).read_text())[0].splitlines()) for name in names)
         print(f"{lines:6} {title}")
         everything += lines
+        written += sum(len((root / name).read_text().splitlines()) for name in names if "/generated_" in name)
     print(f"{everything:6} all")
+    print(f"{written:6} of them written by scripts/functions/audit.py")
 
 
 if __name__ == "__main__":

@@ -3,17 +3,13 @@
 //! the end of its memory context when an error comes between.
 
 use std::cell::RefCell;
-use std::ffi::c_void;
 use std::rc::Rc;
-
-use pgrx::pg_sys;
 
 use super::miss_run::MissRun;
 use crate::pg::attention::{Attended, Matter};
 use crate::pg::backend_local::Local;
-use crate::pg::memory_context::room_for;
+use crate::pg::memory_context::try_leak;
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::server;
 use crate::pg::tee::Tee;
 use crate::verify::Comparison;
 
@@ -32,11 +28,8 @@ pub type Shared = Rc<RefCell<Running>>;
 /// Few: the open portals of this backend.
 static RUNNING: Local<Attended<Vec<(usize, Shared)>>> = Local::new(Attended::new(Matter::Captures, Vec::new()));
 
-/// What reports the end of a query's memory context. Lives in that context.
-struct Registration {
-    callback: pg_sys::MemoryContextCallback,
-    query: usize,
-}
+/// What reports the end of a query's memory context. Lives in that context. The number is the address of the query.
+struct Registration(usize);
 
 /// Returns true if the list is empty. Then runs and ends of queries need no attention.
 pub fn idle() -> bool {
@@ -49,18 +42,9 @@ pub fn idle() -> bool {
 /// What was to be put there, if there is no memory to be told of the query's end.
 pub fn add(query: QueryDesc<'_>, running: Running) -> Result<(), Running> {
     let Some(context) = query.memory() else { return Err(running) };
-    // SAFETY: the context is that of a query under way. The registration lives in the context whose end it reports.
-    unsafe {
-        let Some(registration) = room_for::<Registration>(context) else { return Err(running) };
-        registration.write(Registration {
-            callback: pg_sys::MemoryContextCallback {
-                func: Some(context_gone),
-                arg: registration.cast(),
-                next: std::ptr::null_mut(),
-            },
-            query: query.address(),
-        });
-        server::MemoryContextRegisterResetCallback(context, &raw mut (*registration).callback);
+    // SAFETY: the context is that of a query under way.
+    if unsafe { try_leak(context, Registration(query.address())) }.is_err() {
+        return Err(running);
     }
     let shared = Rc::new(RefCell::new(running));
     RUNNING.with_borrow_mut(|list| list.push((query.address(), shared)));
@@ -87,12 +71,12 @@ fn take_address(query: usize) -> Option<Running> {
     Rc::into_inner(shared).map(RefCell::into_inner)
 }
 
-/// The query's context goes away, after an error or long after `take`. This runs in the middle of error recovery: it
-/// frees Rust memory, touches atomics and what this backend remembers, and does nothing else.
-unsafe extern "C-unwind" fn context_gone(registration: *mut c_void) {
-    // SAFETY: registered with the address of the registration, which the context still contains.
-    let query = unsafe { (*registration.cast::<Registration>()).query };
-    if let Some(Running::Miss(run)) = take_address(query) {
-        run.fail();
+impl Drop for Registration {
+    /// The query's context goes away, after an error or long after `take`. This runs in the middle of error recovery:
+    /// it frees Rust memory, touches atomics and what this backend remembers, and does nothing else.
+    fn drop(&mut self) {
+        if let Some(Running::Miss(run)) = take_address(self.0) {
+            run.fail();
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::export;
 use crate::pg::allocator::headroom;
 use crate::pg::lists::integers;
 use crate::pg::row_type::RowType;
-use crate::pg::tree::{Tree, child, children};
+use crate::pg::tree::{Tree, child, child_text, children};
 use crate::pg::{client, compat};
 
 /// Names of the format: that of the IPC stream.
@@ -62,15 +62,13 @@ pub fn parse(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<ArrowCopy> {
 
 /// Returns true if this is the option FORMAT.
 fn is_format(option: Tree<'_, pg_sys::DefElem>) -> bool {
-    // SAFETY: names of options are C strings.
-    unsafe { CStr::from_ptr(option.defname) == c"format" }
+    child_text!(option.defname) == Some(c"format")
 }
 
 /// Returns true if this option FORMAT asks for Arrow.
 fn is_arrow(option: Tree<'_, pg_sys::DefElem>) -> bool {
     let word = child!(option.arg).and_then(Tree::as_a::<pg_sys::String>);
-    // SAFETY: a String node holds a C string.
-    word.is_some_and(|word| FORMATS.contains(&unsafe { CStr::from_ptr(word.sval) }))
+    word.and_then(|word| child_text!(word.sval)).is_some_and(|word| FORMATS.contains(&word))
 }
 
 fn check_direction(statement: &pg_sys::CopyStmt) {

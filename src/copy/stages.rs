@@ -93,8 +93,8 @@ fn running(query: usize) -> Option<*mut Export<ToClient>> {
 }
 
 /// Returns true if this is the query of a COPY that runs.
-pub fn exports(query_desc: *const pg_sys::QueryDesc) -> bool {
-    running(query_desc as usize).is_some()
+pub fn exports(query: QueryDesc<'_>) -> bool {
+    running(query.address()).is_some()
 }
 
 /// Directs the rows of a query that `exports`, and is about to run, to the client. Returns the direction and number of

@@ -10,7 +10,7 @@ use super::error_context::within;
 use super::one_select::{self, OwnQuery, command_name, node_of};
 use super::parameters::Parameters;
 use crate::error::CacheError;
-use crate::pg::compat;
+use crate::pg::compat::{self, RunArguments};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::session::StartingExport;
@@ -101,12 +101,11 @@ impl<'q> InnerQuery<'q> {
         unsafe { kept!(pg_sys::ExecutorStart(desc, flags)) };
     }
 
-    /// Runs it, once it is started, for `count` rows (0: all). `once` tells that it will not be run again, so that
-    /// parallel workers may be used.
-    pub fn run(&self, direction: pg_sys::ScanDirection::Type, count: u64, once: bool) {
+    /// Runs it, once it is started.
+    pub fn run(&self, run: RunArguments) {
         assert!(self.desc.is_started(), "a query is started before it runs");
         // SAFETY: the query is ours, and started.
-        unsafe { compat::executor_run(self.desc.as_ptr(), direction, count, once) };
+        unsafe { compat::executor_run(self.desc.as_ptr(), run) };
     }
 
     /// Runs code that executes it: its own snapshot is active, and errors are told to come from it.

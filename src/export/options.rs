@@ -9,7 +9,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use crate::error::{CacheError, or_raise};
 use crate::pg::allocator::headroom;
 use crate::pg::encoding;
-use crate::pg::tree::{Tree, child};
+use crate::pg::tree::{Tree, child, child_text};
 
 /// Bytes that short options take.
 const OPTIONS: usize = 16 * 1024;
@@ -58,8 +58,7 @@ pub fn from_words<'t>(options: impl Iterator<Item = Tree<'t, pg_sys::DefElem>> +
 }
 
 fn name_of(option: Tree<'_, pg_sys::DefElem>) -> String {
-    // SAFETY: names of options are C strings.
-    encoding::to_string(unsafe { CStr::from_ptr(option.defname) })
+    child_text!(option.defname).map(encoding::to_string).unwrap_or_default()
 }
 
 /// What the value of an option takes at most: its texts are copied three times and shown in an error, in lists that
@@ -78,8 +77,7 @@ fn word_value(value: Tree<'_, pg_sys::Node>) -> OptionValue {
         return OptionValue::Number(number.ival.to_string());
     }
     if let Some(number) = value.as_a::<pg_sys::Float>() {
-        // SAFETY: a Float node holds its digits as a C string.
-        return OptionValue::Number(encoding::to_string(unsafe { CStr::from_ptr(number.fval) }));
+        return OptionValue::Number(child_text!(number.fval).map(encoding::to_string).unwrap_or_default());
     }
     match value.tag() {
         NodeTag::T_String => OptionValue::Text(text(value)),
@@ -97,8 +95,7 @@ fn items<'t>(list: Tree<'t, pg_sys::Node>) -> impl Iterator<Item = Tree<'t, pg_s
 
 /// The characters of a String node.
 fn characters<'t>(value: Tree<'t, pg_sys::Node>) -> Option<&'t CStr> {
-    // SAFETY: a String node holds a C string, which lives as long as the tree.
-    value.as_a::<pg_sys::String>().map(|string| unsafe { CStr::from_ptr(string.sval) })
+    value.as_a::<pg_sys::String>().and_then(|string| child_text!(string.sval))
 }
 
 /// The text of a String node; other nodes, which the grammar does not put here, have none.

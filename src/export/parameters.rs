@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use pgrx::pg_sys;
 
 use super::arguments::Argument;
+use crate::pg::type_catalog::input_function;
 
 /// A list of parameters in the current memory context, valid for `'p`.
 #[derive(Clone, Copy)]
@@ -66,11 +67,7 @@ impl<'p> Parameters<'p> {
 
 /// An untyped literal as a value of a type.
 fn read_as(type_oid: pg_sys::Oid, literal: pg_sys::Datum) -> pg_sys::Datum {
-    let (mut input, mut io_param) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-    let text = literal.cast_mut_ptr();
-    // SAFETY: an untyped literal is a C string, which the type's input function reads. A type that is not there raises.
-    unsafe {
-        kept!(pg_sys::getTypeInputInfo(type_oid, &mut input, &mut io_param));
-        kept!(pg_sys::OidInputFunctionCall(input, text, io_param, -1))
-    }
+    let (text, (input, parameter)) = (literal.cast_mut_ptr(), input_function(type_oid));
+    // SAFETY: an untyped literal is a C string, which the type's input function reads.
+    unsafe { kept!(pg_sys::OidInputFunctionCall(input, text, parameter, -1)) }
 }

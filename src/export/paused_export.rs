@@ -14,6 +14,7 @@ use super::error_context::within;
 use super::export_run::Export;
 use super::inner_query::{InnerQuery, Pace, under_callers_snapshot};
 use super::ipc_stream::Output;
+use crate::pg::compat::RunArguments;
 use crate::pg::error_passing::edge;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::memory_context::leak;
@@ -90,7 +91,7 @@ impl<O: Output + Default + 'static> PausedExport<O> {
         if let Some(query) = &inner.query {
             query.within(|| {
                 let (direction, count) = export.before_run();
-                query.run(direction, count, false);
+                query.run(RunArguments { direction, count, once: false });
                 export.after_run();
             });
         }

@@ -12,6 +12,7 @@ use super::export_run::Export;
 use super::inner_query::{InnerQuery, Pace, under_callers_snapshot};
 use super::ipc_stream::{END_OF_STREAM, LARGEST_BYTEA, Output};
 use crate::error::CacheError;
+use crate::pg::compat::RunArguments;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::returned::Column;
 use crate::pg::sql_function::sql_function;
@@ -38,7 +39,7 @@ fn collect(text: &CStr, arguments: &[Argument<'_>]) -> WholeStream {
             // SAFETY: the export lives until the executor is ended.
             let export = unsafe { &mut *export };
             let (direction, count) = export.before_run();
-            query.run(direction, count, true);
+            query.run(RunArguments { direction, count, once: true });
             export.after_run();
             query.finish();
             stream

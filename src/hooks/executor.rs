@@ -9,7 +9,7 @@ use super::planner::plan_anew;
 use super::previous::{PREVIOUS, active};
 use crate::invalidation::targets;
 use crate::lookup::{self, Call, Pending};
-use crate::pg::compat::{self, executor_run_hook};
+use crate::pg::compat::{self, RunArguments, executor_run_hook};
 use crate::pg::error_passing::{edge, with_cleanup, with_outcome};
 use crate::pg::lists::nodes;
 use crate::pg::newer_snapshot;
@@ -163,19 +163,14 @@ executor_run_hook!(run, run_query);
 /// # Safety
 /// Called by the server.
 #[inline(always)]
-unsafe fn run_query(
-    query_desc: *mut pg_sys::QueryDesc,
-    direction: pg_sys::ScanDirection::Type,
-    count: u64,
-    once: bool,
-) {
+unsafe fn run_query(query_desc: *mut pg_sys::QueryDesc, run: RunArguments) {
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
         let desc = QueryDesc::of_hook(query_desc);
         if attention::is_needless() && serve::served(desc).is_none() && !backend::is_in_subtransaction() {
-            run_level(query_desc, direction, count, once);
+            run_level(desc, run);
         } else {
-            run_attended(query_desc, direction, count, once);
+            run_attended(desc, run);
         }
     }
 }
@@ -186,16 +181,11 @@ unsafe fn run_query(
 /// # Safety
 /// As `run_query`, outside of subtransactions.
 #[inline(always)]
-unsafe fn run_level(
-    query_desc: *mut pg_sys::QueryDesc,
-    direction: pg_sys::ScanDirection::Type,
-    count: u64,
-    once: bool,
-) {
+unsafe fn run_level(desc: QueryDesc<'_>, run: RunArguments) {
     lookup::timing::begin_run();
     let outer = session::enter_level();
     // SAFETY: the caller's promise; what is kept over the call is plain data.
-    unsafe { compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once) };
+    unsafe { compat::call_executor_run(PREVIOUS.run, desc.as_ptr(), run) };
     session::leave_level(outer);
     lookup::timing::end_run();
 }
@@ -205,21 +195,15 @@ unsafe fn run_level(
 /// # Safety
 /// As `run_query`.
 #[inline(never)]
-unsafe fn run_attended(
-    query_desc: *mut pg_sys::QueryDesc,
-    direction: pg_sys::ScanDirection::Type,
-    count: u64,
-    once: bool,
-) {
+unsafe fn run_attended(desc: QueryDesc<'_>, run: RunArguments) {
     // SAFETY: the caller's promise.
     unsafe {
-        let desc = QueryDesc::of_hook(query_desc);
-        if !copy::exports(query_desc) {
-            return run_plan(desc, direction, count, once);
+        if !copy::exports(desc) {
+            return run_plan(desc, run);
         }
         // COPY runs its query once, and asks for all rows.
         let (direction, count) = edge(|| copy::before_run(desc));
-        run_plan(desc, direction, count, once);
+        run_plan(desc, RunArguments { direction, count, ..run });
         edge(|| copy::after_run(desc));
     }
 }
@@ -228,27 +212,22 @@ unsafe fn run_attended(
 ///
 /// # Safety
 /// `desc` must be the query of an ExecutorRun hook. No frame between here and PostgreSQL may have pending destructors.
-unsafe fn run_plan(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, count: u64, once: bool) {
-    let query_desc = desc.as_ptr();
+unsafe fn run_plan(desc: QueryDesc<'_>, run: RunArguments) {
     // SAFETY: the caller promises that the query runs; what is kept over the calls is plain data.
     unsafe {
         if let Some(served) = serve::served(desc) {
-            edge(|| served.note_run(direction, count));
+            edge(|| served.note_run(run.direction, run.count));
         }
-        if capture::idle() {
-            if !backend::is_in_subtransaction() {
-                return run_level(query_desc, direction, count, once);
-            }
-            lookup::timing::begin_run();
-            let outer = session::enter_level();
-            with_cleanup(
-                || compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once),
-                || session::leave_level(outer),
-            );
-            lookup::timing::end_run();
-            return;
+        if !capture::idle() {
+            return run_captured(desc, run);
         }
-        run_captured(desc, direction, count, once);
+        if !backend::is_in_subtransaction() {
+            return run_level(desc, run);
+        }
+        lookup::timing::begin_run();
+        let outer = session::enter_level();
+        with_cleanup(|| compat::call_executor_run(PREVIOUS.run, desc.as_ptr(), run), || session::leave_level(outer));
+        lookup::timing::end_run();
     }
 }
 
@@ -258,13 +237,13 @@ unsafe fn run_plan(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, 
 /// # Safety
 /// As `run_plan`.
 #[inline(never)]
-unsafe fn run_captured(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, count: u64, once: bool) {
+unsafe fn run_captured(desc: QueryDesc<'_>, run: RunArguments) {
     // SAFETY: the caller promises that the query runs; what is kept over the calls is plain data.
     unsafe {
-        let pass = edge(|| capture::before_run(desc, direction, count));
+        let pass = edge(|| capture::before_run(desc, run.direction, run.count));
         let outer = session::enter_level();
         with_cleanup(
-            || compat::call_executor_run(PREVIOUS.run, desc.as_ptr(), direction, count, once),
+            || compat::call_executor_run(PREVIOUS.run, desc.as_ptr(), run),
             || {
                 session::leave_level(outer);
                 pass.restore();

@@ -30,12 +30,12 @@ impl CatalogRow {
         (!tuple.is_null()).then(|| Self { cache, tuple })
     }
 
-    /// The row of a cache whose key is a pair of OIDs. `None` if there is none.
-    pub fn find_pair(cache: pg_sys::SysCacheIdentifier::Type, one: pg_sys::Oid, other: pg_sys::Oid) -> Option<Self> {
-        let cache = cache as i32;
+    /// The row of the cast from one type to another. `None` if there is none.
+    pub fn find_cast(from: pg_sys::Oid, to: pg_sys::Oid) -> Option<Self> {
+        let cache = pg_sys::SysCacheIdentifier::CASTSOURCETARGET as i32;
         // SAFETY: a search with as many keys as the cache has.
         let tuple =
-            unsafe { kept!(pg_sys::SearchSysCache2(cache, pg_sys::Datum::from(one), pg_sys::Datum::from(other))) };
+            unsafe { kept!(pg_sys::SearchSysCache2(cache, pg_sys::Datum::from(from), pg_sys::Datum::from(to))) };
         // Made only where there is one: it gives back what it holds.
         (!tuple.is_null()).then(|| Self { cache, tuple })
     }

@@ -6,29 +6,46 @@ use pgrx::pg_sys;
 use super::compat::lock_at_once;
 use super::error_passing::keeping;
 
-/// A catalog, and one of its indexes.
+/// A catalog, one of its indexes, and the column that this begins with, which holds OIDs.
 #[derive(Clone, Copy)]
 pub struct Catalog {
     /// The catalog.
     pub table: pg_sys::Oid,
     /// The index.
-    pub index: pg_sys::Oid,
+    pub index: u32,
+    /// The number of the column.
+    pub column: u32,
 }
 
-/// Gives the rows of a catalog with a key to `visit`, until that says no. `None`, and nothing is read, if somebody else
+/// Which rows of a catalog are read.
+#[derive(Clone, Copy)]
+pub enum Rows {
+    /// Those with this OID in the column.
+    With(pg_sys::Oid),
+    /// Those with a lesser one.
+    Below(pg_sys::Oid),
+}
+
+/// Gives these rows of a catalog to `visit`, until that says no. `None`, and nothing is read, if somebody else
 /// holds a lock that is in the way or there is no room for the locks. Raises what reading a catalog raises.
 ///
 /// # Safety
-/// The key is one of the index. A row that `visit` is given holds until it returns.
+/// The column is the one of the index. A row that `visit` is given holds until it returns.
 pub unsafe fn scan(
-    catalog: Catalog,
-    mut key: pg_sys::ScanKeyData,
+    Catalog { table, index, column }: Catalog,
+    rows: Rows,
     mut visit: impl FnMut(pg_sys::HeapTuple, pg_sys::TupleDesc) -> bool,
 ) -> Option<()> {
     const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     // SAFETY: the caller's promise. After an error the server closes what is open, and gives the locks back.
     unsafe {
-        let Catalog { table, index } = catalog;
+        let index = pg_sys::Oid::from_u32(index);
+        let (strategy, function, oid) = match rows {
+            Rows::With(oid) => (pg_sys::BTEqualStrategyNumber, pg_sys::F_OIDEQ, oid),
+            Rows::Below(oid) => (pg_sys::BTLessStrategyNumber, pg_sys::F_OIDLT, oid),
+        };
+        let mut key = pg_sys::ScanKeyData::default();
+        kept!(pg_sys::ScanKeyInit(&raw mut key, column as _, strategy as _, function.into(), pg_sys::Datum::from(oid)));
         if !keeping(|| lock_at_once(table)) {
             return None;
         }

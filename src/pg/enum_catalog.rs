@@ -6,7 +6,7 @@ use std::ops::Range;
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
-use super::catalog_scan::{self, Catalog};
+use super::catalog_scan::{self, Catalog, Rows};
 
 /// The labels of one enum, as a snapshot saw them that was taken to read them.
 #[derive(Default, PartialEq, Hash, Debug)]
@@ -50,22 +50,17 @@ fn read_labels(
     enum_type: pg_sys::Oid,
     mut add: impl FnMut(u32, &[u8]) -> Result<(), OutOfMemory>,
 ) -> Result<(), OutOfMemory> {
-    const LABELS: Catalog =
-        Catalog { table: pg_sys::EnumRelationId, index: pg_sys::Oid::from_u32(pg_sys::EnumTypIdLabelIndexId) };
+    const LABELS: Catalog = Catalog {
+        table: pg_sys::EnumRelationId,
+        index: pg_sys::EnumTypIdLabelIndexId,
+        column: pg_sys::Anum_pg_enum_enumtypid,
+    };
     let mut read = Ok(());
     // SAFETY: the index begins with the type. Rows have the layout of their catalog.
     unsafe {
         // Scans of catalogs then take a new snapshot.
         kept!(pg_sys::InvalidateCatalogSnapshot());
-        let mut key = pg_sys::ScanKeyData::default();
-        kept!(pg_sys::ScanKeyInit(
-            &raw mut key,
-            pg_sys::Anum_pg_enum_enumtypid as pg_sys::AttrNumber,
-            pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
-            pg_sys::RegProcedure::from(pg_sys::F_OIDEQ),
-            pg_sys::Datum::from(enum_type),
-        ));
-        let scanned = catalog_scan::scan(LABELS, key, |row, _columns| {
+        let scanned = catalog_scan::scan(LABELS, Rows::With(enum_type), |row, _columns| {
             let row = &*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_enum>();
             read = add(row.oid.to_u32(), std::ffi::CStr::from_ptr(row.enumlabel.data.as_ptr()).to_bytes());
             read.is_ok()

@@ -4,25 +4,20 @@ use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 
-use super::catalog_scan::{self, Catalog};
+use super::catalog_scan::{self, Catalog, Rows};
 
 /// The version of an extension that was created or updated last, as its control file or script has named it. `None` if
 /// there is no such extension, or the catalog cannot be read now.
 pub fn version(extension: pg_sys::Oid) -> Option<CString> {
-    const EXTENSIONS: Catalog =
-        Catalog { table: pg_sys::ExtensionRelationId, index: pg_sys::Oid::from_u32(pg_sys::ExtensionOidIndexId) };
+    const EXTENSIONS: Catalog = Catalog {
+        table: pg_sys::ExtensionRelationId,
+        index: pg_sys::ExtensionOidIndexId,
+        column: pg_sys::Anum_pg_extension_oid,
+    };
     let mut version = None;
-    // SAFETY: the key is the one of the index over OIDs; a column of type text that is never null.
+    // SAFETY: the column is the one of the index over OIDs; a column of type text that is never null.
     unsafe {
-        let mut key = pg_sys::ScanKeyData::default();
-        kept!(pg_sys::ScanKeyInit(
-            &raw mut key,
-            pg_sys::Anum_pg_extension_oid as pg_sys::AttrNumber,
-            pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
-            pg_sys::RegProcedure::from(pg_sys::F_OIDEQ),
-            pg_sys::Datum::from(extension),
-        ));
-        catalog_scan::scan(EXTENSIONS, key, |row, columns| {
+        catalog_scan::scan(EXTENSIONS, Rows::With(extension), |row, columns| {
             let mut is_null = false;
             let column = pg_sys::Anum_pg_extension_extversion as i32;
             let value = pg_sys::heap_getattr(row, column, columns, &mut is_null);

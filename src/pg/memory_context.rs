@@ -3,9 +3,11 @@
 
 use std::ffi::{CStr, c_int, c_void};
 
+use arrow_cache_core::OutOfMemory;
 use pgrx::pg_sys;
 
 use super::server;
+use crate::error::or_raise;
 
 /// A new memory context, which goes with its parent.
 ///
@@ -35,15 +37,28 @@ pub unsafe fn room_for<T>(context: pg_sys::MemoryContext) -> Option<*mut T> {
     (!place.is_null()).then_some(place.cast())
 }
 
-/// Moves a value into a memory context, and drops it when the context is reset or deleted.
+/// Moves a value into a memory context, as a chunk of its own, and drops it when the context is reset or deleted.
+/// Raises if there is no memory for it.
 ///
 /// # Safety
 /// The context must be a live one; the value must not be used longer. Dropping the value must not raise.
 pub unsafe fn leak<T>(context: pg_sys::MemoryContext, value: T) -> *mut T {
+    // SAFETY: the caller's promise.
+    or_raise(unsafe { try_leak(context, value) }.map_err(|_| OutOfMemory))
+}
+
+/// As `leak`, but raises nothing.
+///
+/// # Errors
+/// The value, if there is no memory for it.
+///
+/// # Safety
+/// As `leak`.
+pub unsafe fn try_leak<T>(context: pg_sys::MemoryContext, value: T) -> Result<*mut T, T> {
     #[repr(C)]
     struct Leaked<T> {
-        callback: pg_sys::MemoryContextCallback,
         value: T,
+        callback: pg_sys::MemoryContextCallback,
     }
     unsafe extern "C-unwind" fn dropped<T>(place: *mut c_void) {
         // SAFETY: registered below with the place of a value, and called once.
@@ -52,14 +67,12 @@ pub unsafe fn leak<T>(context: pg_sys::MemoryContext, value: T) -> *mut T {
     const { assert!(align_of::<Leaked<T>>() <= pg_sys::MAXIMUM_ALIGNOF as usize) };
     // SAFETY: the caller's promise; the server gives as much memory as it is asked for, aligned.
     unsafe {
-        let place: *mut Leaked<T> = kept!(pg_sys::MemoryContextAlloc(context, size_of::<Leaked<T>>())).cast();
+        let Some(place) = room_for::<Leaked<T>>(context) else { return Err(value) };
         let value_place = &raw mut (*place).value;
         let next = std::ptr::null_mut();
-        place.write(Leaked {
-            callback: pg_sys::MemoryContextCallback { func: Some(dropped::<T>), arg: value_place.cast(), next },
-            value,
-        });
+        let callback = pg_sys::MemoryContextCallback { func: Some(dropped::<T>), arg: value_place.cast(), next };
+        place.write(Leaked { value, callback });
         server::MemoryContextRegisterResetCallback(context, &raw mut (*place).callback);
-        value_place
+        Ok(value_place)
     }
 }

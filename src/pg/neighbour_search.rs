@@ -11,6 +11,7 @@ use pgrx::pg_sys::{self, Datum, Oid, RTEKind};
 use super::compat::{ask_for_no_rights, order_clause, start_unshown};
 use super::computing::Unshown;
 use super::error_passing::keeping;
+use super::own_execution;
 use super::server;
 use super::tree::{Tree, children};
 use super::tree_making::{alias, copy, list_of, new_node};
@@ -145,23 +146,11 @@ impl Planned {
                     direct!(pg_sys::CreateQueryDesc(plan, text, snapshot, none, receiver, params, none.cast(), 0));
                 start_unshown(desc, 0);
                 let caller = pg_sys::MemoryContextSwitchTo((*(*desc).estate).es_query_cxt);
-                let state = (*desc).planstate;
-                let slot = match (*state).ExecProcNode {
-                    Some(next) => direct!(next(state)),
-                    None => std::ptr::null_mut(),
-                };
-                let found = !slot.is_null() && (*slot).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 == 0;
-                let mut value = Datum::null();
-                if found {
-                    if (*slot).tts_nvalid < 1 {
-                        direct!(pg_sys::slot_getsomeattrs_int(slot, 1));
-                    }
-                    value = *(*slot).tts_values;
-                }
+                let slot = own_execution::next(desc, pg_sys::ScanDirection::ForwardScanDirection);
+                let found = !slot.is_null();
+                let value = if found { *(*slot).tts_values } else { Datum::null() };
                 pg_sys::MemoryContextSwitchTo(caller);
-                direct!(server::standard_ExecutorFinish(desc));
-                direct!(server::standard_ExecutorEnd(desc));
-                direct!(pg_sys::FreeQueryDesc(desc));
+                own_execution::end(desc);
                 (found, value)
             })
         };

@@ -148,6 +148,20 @@ impl<'t> Tree<'t, pg_sys::Node> {
         }
         node
     }
+
+    /// The bytes of a constant that is a text, perhaps below such conversions; `None` for NULL, and for anything else.
+    pub fn constant_text(self) -> Option<&'t [u8]> {
+        let constant = self.without_relabelling().as_a::<pg_sys::Const>()?;
+        if constant.constisnull || constant.constlen != -1 {
+            return None;
+        }
+        // SAFETY: a constant of variable length that is not NULL. What the parser makes of a literal is returned as it
+        // is; anything else is copied into the current memory context.
+        unsafe {
+            let flat = kept!(pg_sys::pg_detoast_datum_packed(constant.constvalue.cast_mut_ptr()));
+            Some(pgrx::varlena_to_byte_slice(flat))
+        }
+    }
 }
 
 impl<'t> Tree<'t, pg_sys::List> {
@@ -176,7 +190,7 @@ impl<'t> Tree<'t, pg_sys::List> {
 /// Kinds of nodes that a tag stands for.
 ///
 /// # Safety
-/// A node with this tag, or with one of the aliases, must have this type.
+/// A node with this tag, or with one of the aliases, must have this type, or begin with it.
 pub unsafe trait Tagged: PgNode {
     /// The tag.
     const TAG: NodeTag;
@@ -202,7 +216,7 @@ macro_rules! tagged {
     ($($kind:ident = $tag:ident $(| $alias:ident)*),* $(,)?) => {
         $(
             // SAFETY: the server names the tag after the type (nodes/nodetags.h). Those that share one are declared so
-            // (nodes/primnodes.h).
+            // (nodes/primnodes.h), or begin with all that it has (scans of tables, nodes/plannodes.h).
             unsafe impl Tagged for pg_sys::$kind {
                 const TAG: NodeTag = NodeTag::$tag;
                 const ALIASES: &'static [NodeTag] = &[$(NodeTag::$alias),*];
@@ -238,12 +252,10 @@ tagged! {
     FieldSelect = T_FieldSelect,
     FieldStore = T_FieldStore,
     Float = T_Float,
-    ForeignScan = T_ForeignScan,
     FromExpr = T_FromExpr,
     FuncExpr = T_FuncExpr,
     GroupingFunc = T_GroupingFunc,
     GroupingSet = T_GroupingSet,
-    HashJoin = T_HashJoin,
     IndexOnlyScan = T_IndexOnlyScan,
     IndexScan = T_IndexScan,
     Integer = T_Integer,
@@ -251,10 +263,8 @@ tagged! {
     Limit = T_Limit,
     List = T_List | T_IntList | T_OidList,
     MergeAppend = T_MergeAppend,
-    MergeJoin = T_MergeJoin,
     MinMaxExpr = T_MinMaxExpr,
     NamedArgExpr = T_NamedArgExpr,
-    NestLoop = T_NestLoop,
     NullTest = T_NullTest,
     OpExpr = T_OpExpr | T_DistinctExpr | T_NullIfExpr,
     Param = T_Param,
@@ -270,10 +280,10 @@ tagged! {
     RowCompareExpr = T_RowCompareExpr,
     RowExpr = T_RowExpr,
     SQLValueFunction = T_SQLValueFunction,
-    SampleScan = T_SampleScan,
     ScalarArrayOpExpr = T_ScalarArrayOpExpr,
     SecLabelStmt = T_SecLabelStmt,
-    SeqScan = T_SeqScan,
+    SeqScan = T_SeqScan | T_SampleScan | T_BitmapHeapScan | T_TidScan | T_TidRangeScan | T_ForeignScan | T_IndexScan
+        | T_IndexOnlyScan,
     SetOperationStmt = T_SetOperationStmt,
     PlannerGlobal = T_PlannerGlobal,
     PlannerInfo = T_PlannerInfo,
@@ -284,11 +294,8 @@ tagged! {
     SubqueryScan = T_SubqueryScan,
     SubscriptingRef = T_SubscriptingRef,
     TargetEntry = T_TargetEntry,
-    TidRangeScan = T_TidRangeScan,
-    TidScan = T_TidScan,
     TransactionStmt = T_TransactionStmt,
     TruncateStmt = T_TruncateStmt,
-    ValuesScan = T_ValuesScan,
     Var = T_Var,
     WindowClause = T_WindowClause,
     WindowFunc = T_WindowFunc,

@@ -7,6 +7,7 @@ use pgrx::pg_sys;
 
 use super::compat::tree::walkers;
 use super::error_passing::edge;
+use super::server;
 use super::tree::{Tagged, Tree};
 
 /// A new node, all of whose fields are zero.
@@ -87,6 +88,18 @@ pub fn alias<'n>(name: &CStr, columns: impl IntoIterator<Item = &'n CStr>) -> *m
         let columns =
             columns.into_iter().map(|column| kept!(pg_sys::makeString(kept!(pg_sys::pstrdup(column.as_ptr())))));
         kept!(pg_sys::makeAlias(name.as_ptr(), list_of(columns)))
+    }
+}
+
+/// A column of a relation, by their numbers, with the type, the modifier and the collation of an expression.
+///
+/// # Safety
+/// A valid expression.
+pub unsafe fn column_like(relation: i32, number: i16, expression: *const pg_sys::Node) -> *mut pg_sys::Var {
+    // SAFETY: the caller's promise; a new node.
+    unsafe {
+        let (type_oid, modifier) = (server::exprType(expression), server::exprTypmod(expression));
+        kept!(pg_sys::makeVar(relation as _, number, type_oid, modifier, server::exprCollation(expression), 0))
     }
 }
 

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use pgrx::pg_sys;
 
 use super::backend::WalkDepth;
-use super::tree::{Tree, match_node};
+use super::tree::{Tree, child, children, match_node};
 use crate::pg::compat::tree::walkers;
 use crate::pg::error_passing::edge;
 
@@ -63,6 +63,20 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void)
     };
     // SAFETY: the server calls this; no frame between has destructors.
     unsafe { edge(body) }
+}
+
+/// The entry of a query's or a plan's range table with this number, from 1.
+pub fn entry_at<'t>(
+    range_table: Option<Tree<'t, pg_sys::List>>,
+    number: impl TryInto<usize>,
+) -> Option<Tree<'t, pg_sys::RangeTblEntry>> {
+    range_table?.items().nth(number.try_into().ok()?.checked_sub(1)?)??.as_a()
+}
+
+/// The column of a query with this number; `None` if it has none.
+pub fn column_at<'t>(query: Tree<'t, pg_sys::Query>, number: i16) -> Option<Tree<'t, pg_sys::Node>> {
+    let target = children!(query.targetList as TargetEntry).find(|target| target.resno == number)?;
+    child!(target.expr).map(Tree::as_node)
 }
 
 /// The entry of the target list that a clause sorts or groups by; `None` if the query has no such entry.

@@ -2,6 +2,8 @@
 
 use pgrx::pg_sys;
 
+use crate::pg::type_catalog::kind_of;
+
 /// Returns true if values of this type are equal only if their bytes are.
 ///
 /// They are not for numbers with a scale or a sign of zero, `char(n)`, intervals, times with a zone, jsonb, networks,
@@ -26,7 +28,6 @@ pub fn equality_is_bytewise(type_oid: pg_sys::Oid, collation: pg_sys::Oid) -> bo
         pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::NAMEOID => unsafe {
             collation != pg_sys::InvalidOid && kept!(pg_sys::get_collation_isdeterministic(collation))
         },
-        // SAFETY: reads a catalog.
-        other => unsafe { kept!(pg_sys::get_typtype(other)) as u8 == pg_sys::TYPTYPE_ENUM },
+        other => kind_of(other) == pg_sys::TYPTYPE_ENUM,
     }
 }

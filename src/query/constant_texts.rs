@@ -7,6 +7,7 @@ use pgrx::pg_sys::{self, RTEKind};
 
 use super::enclosing::{Enclosing, joined};
 use crate::pg::tree::{Tree, child, children, match_node};
+use crate::pg::tree_search::column_at;
 
 /// unnest(anyarray)
 const UNNEST: u32 = 2331;
@@ -98,9 +99,7 @@ impl Search {
             self.depth -= 1;
             return found;
         }
-        children!(query.targetList as TargetEntry)
-            .find(|column| column.resno == number && !column.resjunk)
-            .is_some_and(|column| self.is_fixed_part(child!(column.expr), queries))
+        column_at(query, number).is_some_and(|column| self.is_fixed(column, queries))
     }
 }
 

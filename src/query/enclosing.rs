@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use pgrx::pg_sys::{self, RTEKind};
 
 use crate::pg::tree::{Tree, child, child_text, children};
+use crate::pg::tree_search::entry_at;
 
 /// Most queries that are known, each inside of the next one. Those further out count as not there.
 const DEEPEST: usize = 8;
@@ -42,7 +43,7 @@ impl<'t> Enclosing<'t> {
     /// The part of FROM that a column belongs to.
     pub fn entry(&self, column: &pg_sys::Var) -> Option<Tree<'t, pg_sys::RangeTblEntry>> {
         let query = self.above(column.varlevelsup).innermost()?;
-        children!(query.rtable as RangeTblEntry).nth(usize::try_from(column.varno).ok()?.checked_sub(1)?)
+        entry_at(child!(query.rtable), column.varno)
     }
 
     /// The query that has the WITH query of a part of FROM.

@@ -11,6 +11,7 @@ use super::enclosing::Enclosing;
 use crate::pg::lone_expression::computes_one_row;
 use crate::pg::tree::{Tree, child, children, match_node};
 use crate::pg::tree_making::{copy, replaced_in_query};
+use crate::pg::tree_search::column_at;
 
 /// Returns true if a query may hand times on to the one around it: as a part of FROM, or in WITH.
 pub fn may_hand_on(query: Tree<'_, pg_sys::Query>, around: Tree<'_, pg_sys::Query>) -> bool {
@@ -82,8 +83,7 @@ fn time_of<'t>(column: &pg_sys::Var, queries: &Enclosing<'t>) -> Option<Tree<'t,
     let is_apart = children!(holder.cteList as CommonTableExpr).any(|with| {
         with.ctequery.cast() == inner.as_ptr() && with.ctematerialized == CTEMaterialize::CTEMaterializeAlways
     });
-    let target = children!(inner.targetList as TargetEntry).find(|target| target.resno == column.varattno)?;
-    let expression = child!(target.expr)?.as_node();
+    let expression = column_at(inner, column.varattno)?;
     let query = own.innermost()?;
     let from = child!(query.jointree)?.as_node();
     // The planner keeps a column apart from the same expression elsewhere, which GROUPING SETS do not make NULL.

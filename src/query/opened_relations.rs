@@ -49,24 +49,21 @@ impl<'t> Collector<'t> {
         self.found.tables.extend(self.relations.get((place as usize).wrapping_sub(1)));
     }
 
+    /// Notes such a table, and an index of it.
+    fn table_and_index(&mut self, place: u32, index: pg_sys::Oid) {
+        self.table(place);
+        self.found.indexes.push(index);
+    }
+
     fn walk(&mut self, plan: Option<Tree<'t, pg_sys::Plan>>) {
         let Some(plan) = plan else { return };
         let node = plan.as_node();
         match_node! { node;
-            SeqScan(scan) => self.table(scan.scan.scanrelid),
-            SampleScan(scan) => self.table(scan.scan.scanrelid),
-            BitmapHeapScan(scan) => self.table(scan.scan.scanrelid),
-            TidScan(scan) => self.table(scan.scan.scanrelid),
-            TidRangeScan(scan) => self.table(scan.scan.scanrelid),
-            ForeignScan(scan) => self.table(scan.scan.scanrelid),
-            IndexScan(scan) => {
+            SeqScan | T_SampleScan | T_BitmapHeapScan | T_TidScan | T_TidRangeScan | T_ForeignScan (scan) => {
                 self.table(scan.scan.scanrelid);
-                self.found.indexes.push(scan.indexid);
             },
-            IndexOnlyScan(scan) => {
-                self.table(scan.scan.scanrelid);
-                self.found.indexes.push(scan.indexid);
-            },
+            IndexScan(scan) => self.table_and_index(scan.scan.scanrelid, scan.indexid),
+            IndexOnlyScan(scan) => self.table_and_index(scan.scan.scanrelid, scan.indexid),
             BitmapIndexScan(scan) => self.found.indexes.push(scan.indexid),
             BitmapAnd(and) => self.walk_all(child!(and.bitmapplans)),
             BitmapOr(or) => self.walk_all(child!(or.bitmapplans)),

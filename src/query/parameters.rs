@@ -4,6 +4,7 @@ use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys;
 
 use crate::pg::tree::Tree;
+use crate::pg::type_catalog::form_of;
 
 /// Adds the types and values of all parameters.
 ///
@@ -33,12 +34,9 @@ pub fn add_parameters(key: &mut HashBuffer, params: Option<Tree<'_, pg_sys::Para
         if value.isnull || value.ptype == pg_sys::InvalidOid {
             continue;
         }
-        let (mut length, mut by_value) = (0i16, false);
-        // SAFETY: reads a catalog about the type of a parameter; the value has that type.
-        unsafe {
-            kept!(pg_sys::get_typlenbyval(value.ptype, &mut length, &mut by_value));
-            add_datum(key, value.value, by_value, length);
-        }
+        let (length, by_value) = form_of(value.ptype);
+        // SAFETY: the value has that type.
+        unsafe { add_datum(key, value.value, by_value, length) };
     }
     Ok(())
 }

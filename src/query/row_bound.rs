@@ -7,7 +7,8 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::node_table::{ADDS_NO_ROWS, in_plan};
 use super::primary_key::lets_one_through;
 use crate::pg::given_values::given;
-use crate::pg::tree::{Tree, child, children, match_node};
+use crate::pg::tree::{Tree, child, match_node};
+use crate::pg::tree_search::entry_at;
 
 /// The most rows that a plan gives with these parameters under a snapshot; `None` if it does not prove a bound.
 pub fn of(
@@ -33,7 +34,7 @@ fn is_row_of_key(
         BitmapHeapScan(scan) => (scan.scan.scanrelid, scan.bitmapqualorig),
         _ => return false,
     };
-    let table = children!(plan.rtable as RangeTblEntry).nth((place as usize).wrapping_sub(1));
+    let table = entry_at(child!(plan.rtable), place);
     snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC
         && table.is_some_and(|table| lets_one_through(table.relid, place, &[found_by, top.qual], snapshot))
 }

@@ -15,6 +15,7 @@ use crate::pg::catalog_row::{CatalogRow, DeclaredArgument};
 use crate::pg::extension;
 use crate::pg::object_ids::{C_LANGUAGE, FIRST_UNPINNED_OID, INTERNAL_LANGUAGE};
 use crate::pg::row_type;
+use crate::pg::type_catalog::kind_of;
 use crate::settings;
 
 /// Languages whose functions are not kept as a text that the server reads.
@@ -187,8 +188,7 @@ fn is_made_of_plain(result: pg_sys::Oid, arguments: &[DeclaredArgument]) -> bool
         let mut columns = arguments.iter().filter(|argument| argument.is_output).peekable();
         return columns.peek().is_some() && columns.all(|column| is_plain(column.type_oid));
     }
-    // SAFETY: reads a catalog about the type of a result.
-    match unsafe { kept!(pg_sys::get_typtype(result)) } as u8 {
+    match kind_of(result) {
         pg_sys::TYPTYPE_COMPOSITE => row_type::columns_of(result).into_iter().all(is_plain),
         _ => is_plain(result) || result == pg_sys::INTERNALOID,
     }
@@ -197,9 +197,7 @@ fn is_made_of_plain(result: pg_sys::Oid, arguments: &[DeclaredArgument]) -> bool
 /// Returns true if a value of this type has all that a function may read of it. Rows and values of types that a call
 /// chooses call functions of their parts.
 fn is_plain(type_oid: pg_sys::Oid) -> bool {
-    // SAFETY: reads a catalog about the type of an argument.
-    let kind = unsafe { kept!(pg_sys::get_typtype(type_oid)) } as u8;
-    kind == pg_sys::TYPTYPE_BASE
+    kind_of(type_oid) == pg_sys::TYPTYPE_BASE
 }
 
 /// Returns true if this is a type of a trusted extension whose output function depends on its argument alone.

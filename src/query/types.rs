@@ -6,6 +6,7 @@ use pgrx::pg_sys;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat;
 use crate::pg::object_ids::{FIRST_UNPINNED_OID, FIRST_USER_OID};
+use crate::pg::type_catalog::kind_of;
 
 use super::extras::MOST_ROW_TYPES;
 use super::trusted_extensions::is_of_user;
@@ -100,7 +101,7 @@ impl TypeFacts {
                 self.foreign |= CATALOG_DEPENDENT.binary_search(&number).is_ok();
                 return;
             }
-            match kept!(pg_sys::get_typtype(type_oid)) as u8 {
+            match kind_of(type_oid) {
                 pg_sys::TYPTYPE_ENUM => {
                     self.enums = true;
                     self.foreign |= has_cast_to_json(type_oid);
@@ -151,7 +152,7 @@ impl TypeFacts {
 /// Returns true if somebody has defined a cast of the enum to json. The server's functions that make JSON search for
 /// one at each execution, also those that make jsonb (json.c, jsonfuncs.c). Without one they call its output function.
 fn has_cast_to_json(enum_type: pg_sys::Oid) -> bool {
-    CatalogRow::find_pair(pg_sys::SysCacheIdentifier::CASTSOURCETARGET, enum_type, pg_sys::JSONOID).is_some()
+    CatalogRow::find_cast(enum_type, pg_sys::JSONOID).is_some()
 }
 
 /// regconfig and regdictionary.

@@ -8,20 +8,20 @@ use crate::shmem::SharedStore;
 
 /// Counts a served answer, and the time that serving it saved.
 pub fn count_hit(store: &SharedStore, pin: &Pin, query_id: i64) {
-    store.touch(pin, backend::statement_start());
-    let saved = store.view(pin).execution_micros();
-    store.counters().add(store.stripe(), Counter::Hits, 1);
-    store.counters().add(store.stripe(), Counter::TimeSavedMicros, saved);
-    count_of(store, query_id, || StatementCounts::one(StatementCounter::Hits).saving(saved));
+    count_served(store, pin, query_id, (Counter::Hits, StatementCounter::Hits));
 }
 
 /// Counts an outdated answer that was served, and the time that serving it saved.
 pub fn count_stale_hit(store: &SharedStore, pin: &Pin, query_id: i64) {
+    count_served(store, pin, query_id, (Counter::StaleHits, StatementCounter::StaleHits));
+}
+
+fn count_served(store: &SharedStore, pin: &Pin, query_id: i64, (counter, of_statement): (Counter, StatementCounter)) {
     store.touch(pin, backend::statement_start());
     let saved = store.view(pin).execution_micros();
-    store.counters().add(store.stripe(), Counter::StaleHits, 1);
+    store.counters().add(store.stripe(), counter, 1);
     store.counters().add(store.stripe(), Counter::TimeSavedMicros, saved);
-    count_of(store, query_id, || StatementCounts::one(StatementCounter::StaleHits).saving(saved));
+    count_of(store, query_id, || StatementCounts::one(of_statement).saving(saved));
 }
 
 /// Counts a lookup that found nothing, or only an outdated answer (`stale`). `refused` is why the new answer will not
@@ -45,14 +45,9 @@ pub fn count_refusal(store: &SharedStore, reason: Reason, query_id: i64) {
 /// Counts a statement that was executed without a lookup, or in spite of one. Reasons are counted of queries of clients
 /// alone.
 pub fn count_bypass(store: &SharedStore, reason: Reason, query_id: i64) {
-    match reason.share() {
-        Share::Bypass => {
-            store.counters().add(store.stripe(), Counter::Bypasses, 1);
-            store.counters().add_reason(store.stripe(), reason);
-            count_of(store, query_id, || StatementCounts::one(StatementCounter::Bypasses).because(Some(reason)));
-        }
-        Share::Other => count_other(store),
-        Share::Nested => count_nested(store),
+    count_once(store.counters().own(store.stripe()), reason);
+    if reason.share() == Share::Bypass {
+        count_of(store, query_id, || StatementCounts::one(StatementCounter::Bypasses).because(Some(reason)));
     }
 }
 
@@ -73,11 +68,6 @@ pub fn count_once(counters: &Stripe, reason: Reason) {
         Share::Other => counters.add(Counter::OtherStatements, 1),
         Share::Nested => counters.add(Counter::NestedStatements, 1),
     }
-}
-
-/// Counts a statement of a client that no cache answers.
-pub fn count_other(store: &SharedStore) {
-    store.counters().add(store.stripe(), Counter::OtherStatements, 1);
 }
 
 /// Counts a statement that another one runs, or the server for it: in a function, for a trigger or a foreign key.

@@ -3,7 +3,6 @@
 //! we reset the context of the last message, which may outlive the transaction (`shmem`). A hold belongs to one query
 //! of this backend.
 
-use std::ffi::c_void;
 use std::rc::Rc;
 
 use arrow_cache_core::{Hash128, Pin};
@@ -16,14 +15,12 @@ use super::rows::Rows;
 use crate::arrow::column::Column;
 use crate::error::is_about_memory;
 use crate::pg::error_passing::unless;
-use crate::pg::memory_context::{context_below, room_for};
+use crate::pg::memory_context::{context_below, try_leak};
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::server;
 use crate::shmem;
 
 /// A pinned entry and what reads it. Lives in a memory context, and is released with it at the latest.
 pub struct Hold {
-    callback: pg_sys::MemoryContextCallback,
     pin: Option<Pin>,
     rows: Option<Rows>,
     guard: Option<Box<Guard>>,
@@ -58,31 +55,13 @@ impl Hold {
     /// As `in_context`.
     unsafe fn of(context: Option<pg_sys::MemoryContext>, pin: Pin, columns: Rc<[Column]>) -> Option<*mut Self> {
         let store = shmem::store()?;
-        // SAFETY: a live context, by the caller's promise. The hold keeps the entry pinned as long as it has the rows,
-        // whose columns the caller vouches for. The callback is part of the struct, so it lives as long as it is
-        // registered.
-        unsafe {
-            let place = context.and_then(|context| room_for::<Self>(context));
-            let rows = Rows::new(columns, store.view(&pin).chunks());
-            let (Some(context), Some(hold), Ok(rows)) = (context, place, rows) else {
-                store.unpin(pin);
-                return None;
-            };
-            hold.write(Self {
-                callback: pg_sys::MemoryContextCallback {
-                    func: Some(context_gone),
-                    arg: hold.cast(),
-                    next: std::ptr::null_mut(),
-                },
-                pin: Some(pin),
-                rows: Some(rows),
-                guard: None,
-                direct: None,
-                exported: None,
-            });
-            server::MemoryContextRegisterResetCallback(context, &raw mut (*hold).callback);
-            Some(hold)
-        }
+        // SAFETY: the hold keeps the entry pinned as long as it has the rows, whose columns the caller vouches for.
+        let rows = unsafe { Rows::new(columns, store.view(&pin).chunks()) };
+        // A hold that is dropped lets the entry go.
+        let hold = Self { pin: Some(pin), rows: rows.ok(), guard: None, direct: None, exported: None };
+        let context = context.filter(|_| hold.rows.is_some())?;
+        // SAFETY: a live context, by the caller's promise.
+        unsafe { try_leak(context, hold) }.ok()
     }
 
     /// The pin, for reading the entry; `None` once it was released.
@@ -148,9 +127,10 @@ fn child_context(query: QueryDesc<'_>) -> Option<pg_sys::MemoryContext> {
     unsafe { unless(is_about_memory, || context_below(parent, c"pg_arrow_cache scan")) }
 }
 
-/// The memory context goes away. This runs in the middle of error recovery: it touches atomics, frees Rust memory, and
-/// does nothing else.
-unsafe extern "C-unwind" fn context_gone(hold: *mut c_void) {
-    // SAFETY: registered with the address of the hold, which the context still contains.
-    unsafe { (*hold.cast::<Hold>()).release() };
+impl Drop for Hold {
+    /// The memory context goes away. This runs in the middle of error recovery: it touches atomics, frees Rust memory,
+    /// and does nothing else.
+    fn drop(&mut self) {
+        self.release();
+    }
 }

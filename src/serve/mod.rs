@@ -25,7 +25,7 @@
 //! | `row_slot` | Where are the values of an executor's slot? |
 //! | `scan` | What does the executor call? |
 //! | `serving_plan` | How is the plan of a hit made? |
-//! | `scan_plan`, `column_names` | Of what parts is it made? |
+//! | `scan_plan` | Of what parts is it made? |
 //! | `placeholder_plan` | What does a plan that stands for an answer consist of? |
 //! | `part_tap` | Where are the rows of a part that is to be stored? |
 //! | `explain` | What does EXPLAIN show of a hit? |
@@ -44,7 +44,6 @@ mod bound_portal_guard;
 mod client_formats;
 mod client_rows;
 mod column_formats;
-mod column_names;
 mod direct_rows;
 mod enum_labels;
 mod explain;

@@ -8,9 +8,9 @@ use super::row_slot::copy_row;
 use crate::pg::custom_scan::{ScanKind, Steps};
 use crate::pg::error_passing::edge;
 use crate::pg::lists::nodes;
+use crate::pg::own_execution;
 use crate::pg::query_desc::QueryDesc;
-use crate::pg::server;
-use crate::pg::tree_making::list_of;
+use crate::pg::tree_making::{column_like, list_of};
 
 /// The plan node: PostgreSQL's part first, ours behind it. Never copied: it exists only in plans that are made for one
 /// execution.
@@ -44,10 +44,7 @@ pub unsafe fn tap(part: QueryDesc<'_>) -> *mut pg_sys::Plan {
         let columns = nodes::<pg_sys::TargetEntry>((*below).targetlist).filter(|target| !(**target).resjunk);
         let vars = |source: i32| {
             list_of(columns.clone().zip(1i16..).map(|(target, number)| {
-                let expression: *const pg_sys::Node = (*target).expr.cast();
-                let (kind, modifier) = (server::exprType(expression), server::exprTypmod(expression));
-                let collation = server::exprCollation(expression);
-                let var = kept!(pg_sys::makeVar(source as _, number, kind, modifier, collation, 0));
+                let var = column_like(source, number, (*target).expr.cast());
                 kept!(pg_sys::makeTargetEntry(var.cast(), number, (*target).resname, false))
             }))
         };
@@ -116,25 +113,16 @@ unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *m
 
 /// The next row of the part. What it raises jumps over this frame, as does what the receiver raises.
 unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: the node was made by `create_state`, and has started the plan below it; its slot is a virtual one. These
-    // are the steps of the server's own ExecProcNode.
+    // SAFETY: the node was made by `create_state`, and has started the plan below it; its slot is a virtual one.
     unsafe {
         let tap = node.cast::<TapState>();
         let slot = (*node).ss.ss_ScanTupleSlot;
         let below = (*node).ss.ps.lefttree;
         edge(|| pg_sys::ExecClearTuple(slot));
-        if !(*below).chgParam.is_null() {
-            direct!(pg_sys::ExecReScan(below));
-        }
-        let Some(step) = (*below).ExecProcNode else { return slot };
-        let row = direct!(step(below));
-        if row.is_null() || (*row).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 != 0 {
+        let row = own_execution::step(below);
+        if row.is_null() {
             (*tap).has_ended = true;
             return slot;
-        }
-        let columns = (*(*slot).tts_tupleDescriptor).natts;
-        if i32::from((*row).tts_nvalid) < columns {
-            direct!(pg_sys::slot_getsomeattrs_int(row, columns));
         }
         edge(|| copy_row(row, slot));
         let receiver = (*(*tap).part).dest;

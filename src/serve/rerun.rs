@@ -97,39 +97,6 @@ pub unsafe fn start(
     }
 }
 
-/// The next row in this direction of a plan that `start` has started, without its junk columns; null at the end. Raises
-/// as `start` does.
-///
-/// # Safety
-/// `query_desc` must come from `start`; as there, no destructors may be pending.
-pub unsafe fn next(
-    query_desc: *mut pg_sys::QueryDesc,
-    direction: pg_sys::ScanDirection::Type,
-) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: `start` has made state and nodes; these are the steps of the server's own ExecutePlan.
-    unsafe {
-        let state = (*query_desc).estate;
-        (*state).es_direction = direction;
-        let per_tuple = (*state).es_per_tuple_exprcontext;
-        if !per_tuple.is_null() {
-            direct!(pg_sys::MemoryContextReset((*per_tuple).ecxt_per_tuple_memory));
-        }
-        let node = (*query_desc).planstate;
-        let Some(step) = (*node).ExecProcNode else { return std::ptr::null_mut() };
-        let slot = direct!(step(node));
-        if slot.is_null() || (*slot).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 != 0 {
-            return std::ptr::null_mut();
-        }
-        let filter = (*state).es_junkFilter;
-        let slot = if filter.is_null() { slot } else { direct!(pg_sys::ExecFilterJunk(filter, slot)) };
-        let natts = (*(*slot).tts_tupleDescriptor).natts;
-        if i32::from((*slot).tts_nvalid) < natts {
-            direct!(pg_sys::slot_getsomeattrs_int(slot, natts));
-        }
-        slot
-    }
-}
-
 /// Takes a plan that `start` has started back to its start. Raises as `start` does.
 ///
 /// # Safety
@@ -137,17 +104,4 @@ pub unsafe fn next(
 pub unsafe fn rewind(query_desc: *mut pg_sys::QueryDesc) {
     // SAFETY: `start` has made the nodes.
     unsafe { direct!(pg_sys::ExecReScan((*query_desc).planstate)) };
-}
-
-/// Ends a plan that `start` has started. Raises as `start` does.
-///
-/// # Safety
-/// `query_desc` must come from `start` and is gone afterwards; as there, no destructors may be pending.
-pub unsafe fn end(query_desc: *mut pg_sys::QueryDesc) {
-    // SAFETY: `start` has made the descriptor and started it.
-    unsafe {
-        direct!(server::standard_ExecutorFinish(query_desc));
-        direct!(server::standard_ExecutorEnd(query_desc));
-        direct!(pg_sys::FreeQueryDesc(query_desc));
-    }
 }

@@ -17,6 +17,7 @@ use crate::pg::custom_scan::{ScanKind, Steps};
 use crate::pg::error_passing::edge;
 use crate::pg::lists::{nodes, oids};
 use crate::pg::memory_context::room_for;
+use crate::pg::own_execution;
 use crate::pg::query_desc::QueryDesc;
 
 /// The plan node: PostgreSQL's part first, ours behind it. Never copied: it exists only in plans that `serving_plan`
@@ -125,7 +126,7 @@ unsafe extern "C-unwind" fn next(node: *mut pg_sys::CustomScanState) -> *mut pg_
             (*scan).real = rerun::start(estate, plan, order_of((*estate).es_top_eflags), role);
         }
         if !(*scan).real.is_null() {
-            let row = rerun::next((*scan).real, (*(*node).ss.ps.state).es_direction);
+            let row = own_execution::next((*scan).real, (*(*node).ss.ps.state).es_direction);
             edge(|| {
                 pg_sys::ExecClearTuple(slot);
                 if !row.is_null() {
@@ -254,7 +255,7 @@ unsafe extern "C-unwind" fn end(node: *mut pg_sys::CustomScanState) {
             direct!(pg_sys::relation_close(relation, pg_sys::NoLock as _));
         }
         if !(*scan).real.is_null() {
-            rerun::end((*scan).real);
+            own_execution::end((*scan).real);
         }
     }
 }

@@ -2,19 +2,20 @@
 //! that the executor checks the same permissions as for the real plan. Made for one execution, in the query's own
 //! memory.
 
+use std::ffi::{CStr, c_char};
 use std::rc::Rc;
 
 use arrow_cache_core::Pin;
 use pgrx::pg_sys;
 
-use super::column_names;
 use super::hit::Hit;
 use super::hold::Hold;
 use super::scan::CachedScan;
 use super::scan_plan::{plan_with, scan_like, take_estimates};
+use crate::pg::lists::nodes;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
-use crate::pg::tree_making::list_of_oids;
+use crate::pg::tree_making::{alias, column_like, list_of, list_of_oids, new_node};
 use crate::{session, shmem};
 
 /// Puts the serving plan of a hit in the place of the query's own, before the executor sees it. Returns the pin, which
@@ -56,18 +57,25 @@ pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
     hold.pin()
 }
 
-/// Has EXPLAIN show the columns of a scan by their names. Returns a range table with an entry that has the names. In
-/// the current memory context; lists that others share stay as they are.
+/// Has EXPLAIN (VERBOSE) show the columns of a scan by their names: the expressions that made them belong to the real
+/// plan. Returns a range table with an entry that has nothing but the names. In the current memory context; lists that
+/// others share stay as they are.
 fn name_columns(scan: &mut pg_sys::CustomScan, real: Tree<'_, pg_sys::PlannedStmt>) -> *mut pg_sys::List {
-    // SAFETY: the scan was made for this plan, with its lists; the range table is one of the real plan.
+    // SAFETY: the scan was made for this plan, with its lists; the range table is one of the real plan. Names end with
+    // NUL.
     unsafe {
         let number = pg_sys::list_length(real.rtable) + 1;
-        let range_table = kept!(pg_sys::list_copy(real.rtable));
-        let Some(tree) = Tree::enter(std::ptr::from_ref(scan)) else { return range_table };
-        let named = column_names::named(tree, number);
-        scan.custom_scan_tlist = named.targets;
+        let targets = nodes::<pg_sys::TargetEntry>(scan.scan.plan.targetlist);
+        let name = |name: *mut c_char| if name.is_null() { c"?column?" } else { CStr::from_ptr(name) };
+        let entry = new_node::<pg_sys::RangeTblEntry>();
+        (*entry).rtekind = pg_sys::RTEKind::RTE_RESULT;
+        (*entry).eref = alias(c"*RESULT*", targets.clone().map(|target| name((*target).resname)));
+        scan.custom_scan_tlist = list_of(targets.map(|target| {
+            let named = column_like(number, (*target).resno, (*target).expr.cast());
+            kept!(pg_sys::makeTargetEntry(named.cast(), (*target).resno, std::ptr::null_mut(), false))
+        }));
         // Entries that the plan does not claim to read are not written before their columns' names.
         scan.custom_relids = kept!(pg_sys::bms_make_singleton(1));
-        kept!(pg_sys::lappend(range_table, named.entry.cast()))
+        kept!(pg_sys::lappend(kept!(pg_sys::list_copy(real.rtable)), entry.cast()))
     }
 }

@@ -23,6 +23,7 @@ use crate::pg::backend;
 use crate::pg::memory_context::context_below;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::row::Value;
+use crate::pg::type_catalog::output_function;
 use crate::pg::varlena::Varlena;
 use crate::serve::Rows;
 use crate::shmem;
@@ -62,14 +63,11 @@ impl HashedAs {
             _ => {}
         }
         // SAFETY: reads the catalog entry of a type that a running query has.
-        unsafe {
-            if column.type_oid.to_u32() < FIRST_UNPINNED_OID && !kept!(pg_sys::type_is_rowtype(column.type_oid)) {
-                return Self::Body;
-            }
-            let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
-            kept!(pg_sys::getTypeOutputInfo(column.type_oid, &mut function, &mut is_varlena));
-            Self::Text(function)
+        let is_row = || unsafe { kept!(pg_sys::type_is_rowtype(column.type_oid)) };
+        if column.type_oid.to_u32() < FIRST_UNPINNED_OID && !is_row() {
+            return Self::Body;
         }
+        Self::Text(output_function(column.type_oid))
     }
 
     /// Hashes one value.

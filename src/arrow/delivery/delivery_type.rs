@@ -16,6 +16,7 @@ use crate::arrow::column::{Column, Kind};
 use crate::error::or_raise;
 use crate::pg::enum_catalog::CatalogLabels;
 use crate::pg::row_type::RowType;
+use crate::pg::type_catalog::{form_of, kind_of};
 
 /// Arrays and row types that may lie inside each other; deeper ones are text, since readers have limits of their own.
 const MAX_DEPTH: u32 = 16;
@@ -222,8 +223,7 @@ fn of_flat(column: &Column, profile: &Profile, budget: &mut PartBudget, depth: u
         }
         return of_array(column, element, profile, budget, depth);
     }
-    // SAFETY: asks the catalog, which has no kind for an unknown type.
-    match unsafe { kept!(pg_sys::get_typtype(column.base_type)) } as u8 {
+    match kind_of(column.base_type) {
         pg_sys::TYPTYPE_ENUM => Ok(DeliveryType::Label(Rc::new(or_raise(CatalogLabels::read(column.base_type))))),
         pg_sys::TYPTYPE_COMPOSITE if depth < MAX_DEPTH => of_row(column, profile, budget, depth),
         _ => Ok(DeliveryType::Text),
@@ -239,9 +239,7 @@ fn of_array(
     depth: u32,
 ) -> Result<DeliveryType, Stop> {
     budget.take()?;
-    let (mut length, mut by_value) = (0, false);
-    // SAFETY: asks the catalog; a type that is not there raises.
-    unsafe { kept!(pg_sys::get_typlenbyval(element, &mut length, &mut by_value)) };
+    let (length, by_value) = form_of(element);
     let column = Column::new(element, array.base_typmod, length, by_value);
     let delivered = DeliveryType::at_depth(&column, profile, budget, depth + 1)?;
     let field = Arc::new(delivered.field("item", &column, profile));

@@ -7,6 +7,7 @@ use pgrx::pg_sys;
 use crate::arrow::column::is_utf8;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::row::Value;
+use crate::pg::type_catalog::output_function;
 
 /// The output function of a type, found once.
 pub struct OutputFunction {
@@ -19,12 +20,8 @@ impl OutputFunction {
     /// result.
     pub fn new(type_oid: pg_sys::Oid) -> Self {
         let mut function = Box::<pg_sys::FmgrInfo>::default();
-        let (mut oid, mut is_varlena) = (pg_sys::InvalidOid, false);
-        // SAFETY: asks the catalog; a type that is not there raises.
-        unsafe {
-            kept!(pg_sys::getTypeOutputInfo(type_oid, &mut oid, &mut is_varlena));
-            kept!(pg_sys::fmgr_info(oid, &mut *function));
-        }
+        // SAFETY: asks the catalog about a function that is there.
+        unsafe { kept!(pg_sys::fmgr_info(output_function(type_oid), &mut *function)) };
         Self { function }
     }
 

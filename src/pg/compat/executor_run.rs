@@ -18,6 +18,17 @@ unsafe extern "C-unwind" {
     pub fn standard_ExecutorRun(query_desc: *mut pg_sys::QueryDesc, direction: pg_sys::ScanDirection::Type, count: u64);
 }
 
+/// What a run of a query is asked for. Plain data.
+#[derive(Clone, Copy)]
+pub struct RunArguments {
+    /// The direction.
+    pub direction: pg_sys::ScanDirection::Type,
+    /// How many rows; 0 for all.
+    pub count: u64,
+    /// The query will not be run again, so that parallel workers may be used. From 18 on the server finds that out.
+    pub once: bool,
+}
+
 /// Raw hook signature of `ExecutorRun`, whose last argument went away in 18.
 #[cfg(not(feature = "pg18"))]
 pub type ExecutorRunHook = unsafe extern "C-unwind" fn(
@@ -41,8 +52,9 @@ macro_rules! executor_run_hook {
             count: u64,
             execute_once: bool,
         ) {
+            let run = $crate::pg::compat::RunArguments { direction, count, once: execute_once };
             // SAFETY: the arguments are those PostgreSQL gave to the hook.
-            unsafe { $run(query_desc, direction, count, execute_once) }
+            unsafe { $run(query_desc, run) }
         }
         #[cfg(feature = "pg18")]
         pub(super) unsafe extern "C-unwind" fn $name(
@@ -50,8 +62,9 @@ macro_rules! executor_run_hook {
             direction: pgrx::pg_sys::ScanDirection::Type,
             count: u64,
         ) {
+            let run = $crate::pg::compat::RunArguments { direction, count, once: true };
             // SAFETY: the arguments are those PostgreSQL gave to the hook.
-            unsafe { $run(query_desc, direction, count, true) }
+            unsafe { $run(query_desc, run) }
         }
     };
 }
@@ -62,43 +75,27 @@ pub(crate) use executor_run_hook;
 /// # Safety
 /// The arguments must be those of a running `ExecutorRun` hook, and the caller's frame must have no destructors (see
 /// `edge`).
-pub unsafe fn call_executor_run(
-    run: ExecutorRunHook,
-    query_desc: *mut pg_sys::QueryDesc,
-    direction: pg_sys::ScanDirection::Type,
-    count: u64,
-    _execute_once: bool,
-) {
+pub unsafe fn call_executor_run(next: ExecutorRunHook, query_desc: *mut pg_sys::QueryDesc, run: RunArguments) {
     // SAFETY: a hook of another library, or the server's own function, called with the server's own arguments.
     unsafe {
         #[cfg(not(feature = "pg18"))]
-        direct!(run(query_desc, direction, count, _execute_once));
+        direct!(next(query_desc, run.direction, run.count, run.once));
         #[cfg(feature = "pg18")]
-        direct!(run(query_desc, direction, count));
+        direct!(next(query_desc, run.direction, run.count));
     }
 }
 
-/// Runs a started query through all hooks, for `count` rows (0: all). `once` says that it will not be run again, so
-/// that parallel workers may be used.
+/// Runs a started query through all hooks.
 ///
 /// # Safety
 /// `query_desc` must be a started query.
-pub unsafe fn executor_run(
-    query_desc: *mut pg_sys::QueryDesc,
-    direction: pg_sys::ScanDirection::Type,
-    count: u64,
-    once: bool,
-) {
-    #[cfg(not(feature = "pg18"))]
+pub unsafe fn executor_run(query_desc: *mut pg_sys::QueryDesc, run: RunArguments) {
     // SAFETY: a started query.
     unsafe {
-        kept!(pg_sys::ExecutorRun(query_desc, direction, count, once));
-    }
-    #[cfg(feature = "pg18")]
-    // SAFETY: a started query. The server finds out by itself whether this is the only run.
-    unsafe {
-        let _ = once;
-        kept!(pg_sys::ExecutorRun(query_desc, direction, count));
+        #[cfg(not(feature = "pg18"))]
+        kept!(pg_sys::ExecutorRun(query_desc, run.direction, run.count, run.once));
+        #[cfg(feature = "pg18")]
+        kept!(pg_sys::ExecutorRun(query_desc, run.direction, run.count));
     }
 }
 
@@ -107,7 +104,7 @@ pub unsafe fn executor_run(
 /// # Safety
 /// `query_desc` must be a started query.
 pub unsafe fn standard_executor_run(query_desc: *mut pg_sys::QueryDesc) {
-    let forward = pg_sys::ScanDirection::ForwardScanDirection;
+    let all = RunArguments { direction: pg_sys::ScanDirection::ForwardScanDirection, count: 0, once: true };
     // SAFETY: a started query; the closure has no destructors.
-    unsafe { keeping(|| call_executor_run(standard_ExecutorRun, query_desc, forward, 0, true)) };
+    unsafe { keeping(|| call_executor_run(standard_ExecutorRun, query_desc, all)) };
 }

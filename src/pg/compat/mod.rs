@@ -19,7 +19,9 @@ mod wal;
 
 pub use copy::copies_materialized_views;
 pub(crate) use executor_run::executor_run_hook;
-pub use executor_run::{ExecutorRunHook, call_executor_run, executor_run, standard_ExecutorRun, standard_executor_run};
+pub use executor_run::{
+    ExecutorRunHook, RunArguments, call_executor_run, executor_run, standard_ExecutorRun, standard_executor_run,
+};
 pub use locks::lock_at_once;
 pub use names::{may_execute, may_use_schema, public_may_execute, qualified_name};
 pub use permissions::{ask_for_no_rights, is_permitted, start_unshown};

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 use super::expression::type_of;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, children, match_node};
-use crate::pg::tree_making::{list_of, replaced};
+use crate::pg::tree_making::{column_like, list_of, replaced};
 use crate::query::bytewise::equality_is_bytewise;
 
 /// Deepest nesting of AND.
@@ -55,10 +55,9 @@ fn equality(condition: Tree<'_, pg_sys::Node>, relation: i32) -> Option<*mut pg_
         return None;
     }
     let first = |node: Tree<'_, pg_sys::Node>, _depth: u32| {
-        let var = node.as_a::<pg_sys::Var>()?;
-        // SAFETY: a new node.
-        let other = unsafe { kept!(pg_sys::makeVar(1, var.varattno, var.vartype, var.vartypmod, var.varcollid, 0)) };
-        Some(other.cast())
+        let number = node.as_a::<pg_sys::Var>()?.varattno;
+        // SAFETY: a column of a valid query.
+        Some(unsafe { column_like(1, number, node.as_ptr()).cast() })
     };
     // SAFETY: a condition of a valid query.
     Some(unsafe { replaced(condition.as_ptr(), &mut { first }) })

@@ -36,8 +36,8 @@ pub struct Clock<'q> {
     pub params: Option<Tree<'q, pg_sys::ParamListInfoData>>,
     /// The statement is started, and all its rows are read, within one message of the client.
     pub one_message: bool,
-    /// Tells whether a value will stay the same for long enough to be of use in a key (`settling`). Neither answer
-    /// makes a wrong key.
+    /// Tells whether a value will stay the same for long enough to be of use in a key (`settling`). Neither
+    /// answer makes a wrong key.
     pub settles: Settles,
 }
 

@@ -32,11 +32,7 @@ impl<'t> Length<'t> {
         let taken = division.as_ref().map_or(number, |(_, (left, _))| *left).as_a::<pg_sys::FuncExpr>()?;
         has(taken.funcid, MEASURING).then_some(())?;
         let (field, difference) = both(child!(taken.args))?;
-        let field = field.without_relabelling().as_a::<pg_sys::Const>().filter(|field| !field.constisnull)?;
-        // SAFETY: the first argument of these functions is a text, and the constant is not NULL.
-        let field = unsafe {
-            pgrx::varlena_to_byte_slice(kept!(pg_sys::pg_detoast_datum_packed(field.constvalue.cast_mut_ptr())))
-        };
+        let field = field.constant_text()?;
         FIELDS.iter().any(|listed| field.eq_ignore_ascii_case(listed)).then_some(())?;
         let divided = division.map(|(function, (_, divisor))| (function, divisor));
         Some(Self { difference: difference.as_a()?, function: taken.funcid, divided })

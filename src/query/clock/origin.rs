@@ -3,6 +3,7 @@
 use pgrx::pg_sys::{self, NodeTag, Oid, RTEKind};
 
 use crate::pg::tree::{Tree, child, children};
+use crate::pg::tree_search::column_at;
 use crate::query::enclosing::Enclosing;
 
 /// Most sub-queries that a column is handed on by.
@@ -59,9 +60,7 @@ pub fn origin<'t>(expression: Tree<'t, pg_sys::Node>, mut queries: Enclosing<'t>
         queries = queries.above(column.varlevelsup).inside(entry)?;
         // The columns of a set operation come from more than one query.
         let query = queries.innermost().filter(|query| query.setOperations.is_null())?;
-        let number = column.varattno;
-        let inner = children!(query.targetList as TargetEntry).find(|target| target.resno == number)?;
-        let inner = child!(inner.expr)?.as_node();
+        let inner = column_at(query, column.varattno)?;
         column = column_with_values(inner)?;
         is_extreme |= inner.tag() == NodeTag::T_Aggref;
         if column.varlevelsup != 0 || column.varattno <= 0 {

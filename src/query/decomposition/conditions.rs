@@ -1,13 +1,13 @@
 //! The conditions of a part, taken apart into conjuncts, of which some are bounds.
 
-use pgrx::pg_sys::{self, NodeTag, Var};
+use pgrx::pg_sys::{self, NodeTag};
 
 use super::constants::{Values, comparable, operand_of};
 use super::filters::filters;
 use super::site::origin;
 use crate::pg::compat;
 use crate::pg::tree::{Tree, child, children};
-use crate::pg::tree_making::{copy, list_of, replaced};
+use crate::pg::tree_making::{column_like, copy, list_of, replaced};
 use crate::query::partitions::Bound;
 
 /// How many bounds there are at most: there is a bit for each.
@@ -137,8 +137,7 @@ fn about_table(
             is_about_it &= column.is_some();
             // SAFETY: the result is a new node.
             return Some(column.map_or(node.as_ptr(), |column| unsafe {
-                let Var { varattno, vartype, vartypmod, varcollid, .. } = *column;
-                kept!(pg_sys::makeVar(1, varattno, vartype, vartypmod, varcollid, 0)).cast()
+                column_like(1, column.varattno, column.as_node().as_ptr()).cast()
             }));
         }
         operand_of(node, values).filter(|value| !value.is_null()).map(|value| value.cast())

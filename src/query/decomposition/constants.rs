@@ -12,6 +12,7 @@ use crate::pg::object_ids::DATETIME_FAMILY_OID;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, match_node};
 use crate::pg::tree_making::call;
+use crate::pg::type_catalog::form_of;
 use crate::query::clock;
 
 /// Casts to timestamptz.
@@ -86,8 +87,7 @@ fn constant_of(expression: Tree<'_, pg_sys::Node>) -> Option<*mut pg_sys::Const>
         let _unshown = Unshown::new();
         let (value, is_null) = unless(is_about_a_value, || keeping(|| compute(prepare(own), std::ptr::null_mut())))?;
         let (type_oid, collation) = (server::exprType(own), server::exprCollation(own));
-        let (mut length, mut by_value) = (0i16, false);
-        kept!(pg_sys::get_typlenbyval(type_oid, &raw mut length, &raw mut by_value));
+        let (length, by_value) = form_of(type_oid);
         let is_fit = !is_null && (by_value || !is_clock(expression));
         is_fit.then(|| kept!(pg_sys::makeConst(type_oid, -1, collation, length.into(), value, false, by_value)))
     }

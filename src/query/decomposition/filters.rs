@@ -7,8 +7,9 @@
 
 use pgrx::pg_sys::{self, JoinType};
 
-use super::site::{entry_of, selection};
+use super::site::selection;
 use crate::pg::tree::{Tree, child, children, match_node};
+use crate::pg::tree_search::entry_at;
 
 /// A place for a condition.
 #[derive(Clone, Copy)]
@@ -59,7 +60,7 @@ fn add_item(level: Tree<'_, pg_sys::Query>, item: Tree<'_, pg_sys::Node>, found:
             sides.into_iter().flatten().for_each(|side| add_item(level, side, found));
         },
         RangeTblRef(reference) => {
-            if let Some(below) = entry_of(level, reference.rtindex).and_then(selection) {
+            if let Some(below) = entry_at(child!(level.rtable), reference.rtindex).and_then(selection) {
                 add_query(below, found);
             }
         },

@@ -16,6 +16,7 @@ use crate::pg::lists::nodes;
 use crate::pg::server;
 use crate::pg::tree::{Tree, match_node};
 use crate::pg::tree_making::{copy, list_of, new_node, replaced_in_query};
+use crate::pg::type_catalog::form_of;
 use crate::query::failures::query_may_fail;
 use crate::query::partitions::{Leaves, leaves};
 
@@ -218,10 +219,9 @@ fn as_constant(
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
 ) -> Option<*mut pg_sys::Node> {
     let value = given(&param, params)?;
+    let (length, by_value) = form_of(param.paramtype);
     // SAFETY: the value has the type that stands beside it.
     unsafe {
-        let (mut length, mut by_value) = (0i16, false);
-        kept!(pg_sys::get_typlenbyval(param.paramtype, &mut length, &mut by_value));
         let datum = if value.isnull || by_value {
             value.value
         } else {

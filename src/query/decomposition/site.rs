@@ -9,6 +9,7 @@ use super::obstacle::{GROUPING_SETS, NO_TABLE, OTHER_RELATION, Obstacle};
 use crate::pg::compat;
 use crate::pg::inheritance::may_have_children;
 use crate::pg::tree::{Tree, child, children, match_node};
+use crate::pg::tree_search::{column_at, entry_at};
 
 const OUTER_JOIN: Obstacle = "An outer join adds rows for which the partitioned table has none.";
 
@@ -137,7 +138,7 @@ impl Relations {
     fn are_in(&mut self, node: Tree<'_, pg_sys::Node>, query: Tree<'_, pg_sys::Query>) -> Result<bool, Obstacle> {
         match_node! { node;
             RangeTblRef(reference) => {
-                let entry = entry_of(query, reference.rtindex).ok_or("FROM has something other than tables.")?;
+                let entry = entry_at(child!(query.rtable), reference.rtindex).ok_or("FROM has something other than tables.")?;
                 self.is_table(entry)
             },
             FromExpr(from) => {
@@ -188,22 +189,17 @@ impl Relations {
     }
 }
 
-/// An entry of the range table.
-pub(super) fn entry_of(query: Tree<'_, pg_sys::Query>, number: i32) -> Option<Tree<'_, pg_sys::RangeTblEntry>> {
-    children!(query.rtable as RangeTblEntry).nth(usize::try_from(number).ok()?.checked_sub(1)?)
-}
-
 /// The relation, and the number of its column, whose values a column has that a query reads, perhaps through
 /// sub-queries.
 pub(super) fn origin<'t>(
     query: Tree<'t, pg_sys::Query>,
     column: Tree<'t, pg_sys::Var>,
 ) -> Option<(Tree<'t, pg_sys::RangeTblEntry>, Tree<'t, pg_sys::Var>)> {
-    let entry = entry_of(query, column.varno).filter(|_| column.varlevelsup == 0 && column.varattno > 0)?;
+    let entry =
+        entry_at(child!(query.rtable), column.varno).filter(|_| column.varlevelsup == 0 && column.varattno > 0)?;
     if entry.rtekind == RTEKind::RTE_RELATION {
         return Some((entry, column));
     }
     let below = selection(entry)?;
-    let target = children!(below.targetList as TargetEntry).find(|target| target.resno == column.varattno)?;
-    origin(below, child!(target.expr)?.as_node().as_a::<pg_sys::Var>()?)
+    origin(below, column_at(below, column.varattno)?.as_a::<pg_sys::Var>()?)
 }

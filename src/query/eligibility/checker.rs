@@ -112,9 +112,9 @@ impl EligibilityChecker {
         self.blame_with(Blamed { function, because: None }, reason)
     }
 
-    /// As `blame`, for something about the function that the reason does not tell.
-    pub(super) fn blame_because(&mut self, function: pg_sys::Oid, reason: Reason, because: &'static str) -> bool {
-        self.blame_with(Blamed { function, because: Some(because) }, reason)
+    /// Stops the walk because of a function of a user, and of something about it that the reason does not tell.
+    pub(super) fn blame_because(&mut self, function: pg_sys::Oid, because: &'static str) -> bool {
+        self.blame_with(Blamed { function, because: Some(because) }, Reason::UserDefinedFunction)
     }
 
     fn blame_with(&mut self, offender: Blamed, reason: Reason) -> bool {

@@ -15,10 +15,10 @@ use super::checker::{ClockPlace, EligibilityChecker};
 use super::node_details::type_of;
 use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child};
+use crate::pg::type_catalog::{input_function, output_function};
 use crate::query::clock;
 use crate::query::constant_texts::{is_timestamp, tell_no_time};
 use crate::query::volatility;
-use crate::query::volatility::definition::reader_of;
 
 impl EligibilityChecker {
     /// Checks a coercion. True stops the walk.
@@ -30,13 +30,13 @@ impl EligibilityChecker {
         self.calls_output = true;
         self.note_type(coercion.resulttype);
         let Some(argument) = child!(coercion.arg) else { return self.check_functions_in(node) };
-        let writes = writer_of(type_of(argument.as_node()));
+        let writes = output_function(type_of(argument.as_node()));
         if self.clock == ClockPlace::Inside {
             return self.check_writing_in_clock(argument.as_node()) || self.check_reading_in_clock(coercion.resulttype);
         }
         if self.reads_constant_texts(coercion, argument) {
             self.reads_settings = true;
-            return self.check_function(writes) || self.check_body_of(reader_of(coercion.resulttype));
+            return self.check_function(writes) || self.check_body_of(input_function(coercion.resulttype).0);
         }
         self.check_function(writes) || self.check_read(coercion.resulttype)
     }
@@ -46,13 +46,13 @@ impl EligibilityChecker {
     fn reads_constant_texts(&self, coercion: Tree<'_, pg_sys::CoerceViaIO>, texts: Tree<'_, pg_sys::Expr>) -> bool {
         self.clock == ClockPlace::Outside
             && is_timestamp(coercion.resulttype)
-            && reader_of(coercion.resulttype).to_u32() < FIRST_UNPINNED_OID
+            && input_function(coercion.resulttype).0.to_u32() < FIRST_UNPINNED_OID
             && tell_no_time(texts.as_node(), &self.queries)
     }
 
     /// Checks how a value in a clock expression is written as a text: only types whose functions are known may be.
     pub(super) fn check_writing_in_clock(&mut self, value: Tree<'_, pg_sys::Node>) -> bool {
-        let writes = writer_of(type_of(value));
+        let writes = output_function(type_of(value));
         if !clock::is_known(type_of(value)) || writes.to_u32() >= FIRST_UNPINNED_OID {
             return self.blame(writes, Reason::UserDefinedFunction);
         }
@@ -66,7 +66,7 @@ impl EligibilityChecker {
             // The walk that identifies the query notes it for each such coercion.
             self.note_day();
         }
-        let reads = reader_of(result);
+        let reads = input_function(result).0;
         if !clock::is_known(result) || reads.to_u32() >= FIRST_UNPINNED_OID {
             return self.blame(reads, Reason::UserDefinedFunction);
         }
@@ -82,12 +82,4 @@ impl EligibilityChecker {
         }
         self.check_function(compares)
     }
-}
-
-/// The function that writes values of a type as texts.
-fn writer_of(type_oid: pg_sys::Oid) -> pg_sys::Oid {
-    let (mut writes, mut is_varlena) = (pg_sys::InvalidOid, false);
-    // SAFETY: reads a catalog about the type of an expression.
-    unsafe { kept!(pg_sys::getTypeOutputInfo(type_oid, &raw mut writes, &raw mut is_varlena)) };
-    writes
 }

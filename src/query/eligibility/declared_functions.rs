@@ -12,6 +12,7 @@ use pgrx::pg_sys;
 use super::checker::{ClockPlace, EligibilityChecker};
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::tree::Tree;
+use crate::pg::type_catalog::kind_of;
 use crate::query::relation_policy::PROVIDER;
 
 /// The label of a function that is declared pure.
@@ -65,8 +66,7 @@ impl EligibilityChecker {
         let has_others = form.prosecdef
             || form.prosupport != pg_sys::InvalidOid
             || form.proparallel as u8 == pg_sys::PROPARALLEL_SAFE;
-        // SAFETY: reads catalogs about the type of an expression.
-        let kind = unsafe { kept!(pg_sys::get_typtype(call.funcresulttype)) } as u8;
+        let kind = kind_of(call.funcresulttype);
         let is_value = !matches!(kind, pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_PSEUDO | pg_sys::TYPTYPE_DOMAIN)
             && !call.funcretset
             && !arguments.iter().any(|argument| argument.is_output);
@@ -77,7 +77,7 @@ impl EligibilityChecker {
             (!is_value, NO_VALUE),
         ] {
             if is_wrong {
-                return self.blame_because(function, Reason::UserDefinedFunction, because);
+                return self.blame_because(function, because);
             }
         }
         self.calls_declared = true;

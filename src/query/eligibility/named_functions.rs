@@ -99,7 +99,7 @@ impl EligibilityChecker {
         if is_in_sql {
             return self.check_run_body(call, &row);
         }
-        self.blame_because(call.funcid, Reason::UserDefinedFunction, NOT_SQL)
+        self.blame_because(call.funcid, NOT_SQL)
     }
 
     /// Checks what the planner adds to a call that leaves arguments out.

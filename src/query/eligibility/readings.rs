@@ -8,11 +8,12 @@ use pgrx::pg_sys;
 
 use super::checker::{ClockPlace, EligibilityChecker};
 use crate::pg::tree::{Tree, child, child_oids};
+use crate::pg::type_catalog::{input_function, kind_of};
 use crate::query::clock::has_dates;
 use crate::query::function_table::has;
 use crate::query::function_table::properties::LISTING_COLUMNS;
 use crate::query::volatility;
-use crate::query::volatility::definition::{self, reader_of};
+use crate::query::volatility::definition;
 
 /// array_in, which reads by the input function of the element.
 const ARRAY_IN: u32 = 750;
@@ -22,7 +23,7 @@ impl EligibilityChecker {
     /// Checks how a value of a type is read from a text. If dates are read, CURRENT_DATE goes into the key.
     pub(super) fn check_read(&mut self, type_oid: pg_sys::Oid) -> bool {
         let has_dates = has_dates(type_oid);
-        (has_dates && self.check_day(reader_of(type_oid))) || self.check_reading(type_oid, has_dates)
+        (has_dates && self.check_day(input_function(type_oid).0)) || self.check_reading(type_oid, has_dates)
     }
 
     /// Notes that a function reads dates. They can be in the key only if the query itself calls it.
@@ -38,14 +39,13 @@ impl EligibilityChecker {
     fn check_reading(&mut self, type_oid: pg_sys::Oid, with_dates: bool) -> bool {
         self.note_type(type_oid);
         self.types.note_contained(type_oid);
-        let reads = reader_of(type_oid);
-        // SAFETY: reads catalogs about a type of the tree, or one that such a type contains.
-        let (element, kind) =
-            unsafe { (kept!(pg_sys::get_element_type(type_oid)), kept!(pg_sys::get_typtype(type_oid)) as u8) };
+        let reads = input_function(type_oid).0;
+        // SAFETY: reads a catalog about a type of the tree, or one that such a type contains.
+        let element = unsafe { kept!(pg_sys::get_element_type(type_oid)) };
         if element != pg_sys::InvalidOid {
             return self.check_reader_of_array(reads) || self.check_reading(element, with_dates);
         }
-        match kind {
+        match kind_of(type_oid) {
             pg_sys::TYPTYPE_DOMAIN => self.refuse(Reason::DomainConstraint),
             _ if type_oid == pg_sys::DATEOID && with_dates => self.check_body_of(reads),
             _ => self.check_function(reads),

@@ -4,7 +4,6 @@
 //! resolved when it runs, so the key says how (`name_resolution`), and a kept plan is answered only under the
 //! definitions, the settings and the role that it was made under.
 
-use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
 use super::checker::{Blamed, EligibilityChecker};
@@ -14,6 +13,7 @@ use crate::pg::sql_body::{body_of, may_stand_in};
 use crate::pg::subtransaction;
 use crate::pg::tree::Tree;
 use crate::pg::tree_search::search;
+use crate::pg::type_catalog::{input_function, kind_of};
 use crate::query::volatility::definition::Definition;
 
 /// Why such a function is refused, as the rest of the sentence "It calls …,".
@@ -26,7 +26,7 @@ impl EligibilityChecker {
         let function = call.funcid;
         // What the server has made of a body for the session may be older than the settings and names of now.
         if KEEPS_BODIES || !may_stand_in(row) || is_polymorphic(row) {
-            return self.blame_because(function, Reason::UserDefinedFunction, RUNS_OTHERWISE);
+            return self.blame_because(function, RUNS_OTHERWISE);
         }
         if !self.defined.insert(function) {
             return false;
@@ -34,10 +34,10 @@ impl EligibilityChecker {
         // SAFETY: a valid call, whose types do not follow from those of its arguments.
         let body = subtransaction::attempt(|| unsafe { body_of(call.as_ptr(), row) });
         let Some(body) = body else {
-            return self.blame_because(function, Reason::UserDefinedFunction, NO_EXPRESSION);
+            return self.blame_because(function, NO_EXPRESSION);
         };
         if self.is_in_built_in || (row.is_null(pg_sys::Anum_pg_proc_prosqlbody as i16) && reads_a_literal(body)) {
-            return self.blame_because(function, Reason::UserDefinedFunction, RUNS_OTHERWISE);
+            return self.blame_because(function, RUNS_OTHERWISE);
         }
         self.runs_bodies = true;
         self.reads_settings = true;
@@ -54,13 +54,9 @@ impl EligibilityChecker {
 fn reads_a_literal(body: *mut pg_sys::Node) -> bool {
     let mut is_it = |node: Tree<'_, pg_sys::Node>| {
         node.as_a::<pg_sys::Const>().is_some_and(|constant| {
-            let (mut input, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-            // SAFETY: reads catalogs about the type of a constant, which has an input function.
-            let volatility = unsafe {
-                kept!(pg_sys::getTypeInputInfo(constant.consttype, &raw mut input, &raw mut parameter));
-                kept!(pg_sys::func_volatile(input))
-            };
-            !constant.constisnull && volatility as u8 != pg_sys::PROVOLATILE_IMMUTABLE
+            // SAFETY: reads a catalog about the input function of a type.
+            let volatility = || unsafe { kept!(pg_sys::func_volatile(input_function(constant.consttype).0)) } as u8;
+            !constant.constisnull && volatility() != pg_sys::PROVOLATILE_IMMUTABLE
         })
     };
     // SAFETY: an expression of a valid tree.
@@ -70,11 +66,6 @@ fn reads_a_literal(body: *mut pg_sys::Node) -> bool {
 
 /// Returns true if what a function takes or returns depends on the call, so that each call may have another body.
 fn is_polymorphic(row: &CatalogRow) -> bool {
-    row.arguments().is_none_or(|arguments| {
-        arguments.iter().any(|argument| {
-            // SAFETY: reads a catalog about a type that a function declares.
-            let kind = unsafe { kept!(pg_sys::get_typtype(argument.type_oid)) };
-            kind as u8 == pg_sys::TYPTYPE_PSEUDO
-        })
-    })
+    row.arguments()
+        .is_none_or(|arguments| arguments.iter().any(|argument| kind_of(argument.type_oid) == pg_sys::TYPTYPE_PSEUDO))
 }

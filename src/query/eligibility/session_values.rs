@@ -174,16 +174,6 @@ fn extremes_are_as_listed() -> bool {
 
 /// The name of the setting that a call of `current_setting` asks for, if it is a constant.
 fn constant_name<'t>(call: Tree<'t, pg_sys::FuncExpr>) -> Option<&'t [u8]> {
-    if !CURRENT_SETTING.contains(&call.funcid.to_u32()) {
-        return None;
-    }
-    let constant = child!(call.args)?.items().next()??.without_relabelling().as_a::<pg_sys::Const>()?;
-    if constant.constisnull {
-        return None;
-    }
-    // SAFETY: a non-null constant, as the argument of a function that takes a text, holds a varlena. What the parser
-    // makes of a literal is returned as it is.
-    unsafe {
-        Some(pgrx::varlena_to_byte_slice(kept!(pg_sys::pg_detoast_datum_packed(constant.constvalue.cast_mut_ptr()))))
-    }
+    let arguments = child!(call.args).filter(|_| CURRENT_SETTING.contains(&call.funcid.to_u32()))?;
+    arguments.items().next()??.constant_text()
 }

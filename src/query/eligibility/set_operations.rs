@@ -8,6 +8,7 @@ use pgrx::pg_sys;
 use super::checker::EligibilityChecker;
 use super::node_details::type_of;
 use crate::pg::tree::{Tree, child, child_oids, children};
+use crate::pg::tree_search::entry_at;
 
 impl EligibilityChecker {
     /// Checks the casts from the types of both sides to those of a set operation, which belongs to the innermost query
@@ -31,7 +32,7 @@ impl EligibilityChecker {
         }
         let place = side.as_a::<pg_sys::RangeTblRef>()?.rtindex;
         let query = self.queries.innermost()?;
-        let entry = children!(query.rtable as RangeTblEntry).nth(usize::try_from(place).ok()?.checked_sub(1)?)?;
+        let entry = entry_at(child!(query.rtable), place)?;
         let columns = child!(entry.subquery)?;
         let mut types = Vec::new();
         for column in children!(columns.targetList as TargetEntry).filter(|column| !column.resjunk) {

@@ -3,7 +3,7 @@
 use pgrx::pg_sys;
 
 use crate::pg::tree::Tree;
-use crate::pg::tree_making::{copy, list_of, new_node, replaced};
+use crate::pg::tree_making::{column_like, copy, list_of, new_node, replaced};
 
 /// A condition `column operator constant` of a query's WHERE, which only rows pass for which it is true.
 #[derive(Clone, Copy, Debug)]
@@ -33,11 +33,9 @@ impl Bound {
         }
         let mut named = None;
         let mut name = |node: Tree<'_, pg_sys::Node>, _depth: u32| {
-            let column = node.as_a::<pg_sys::Var>()?;
-            // SAFETY: the result is a new node.
-            let own: *mut pg_sys::Node = unsafe {
-                kept!(pg_sys::makeVar(1, self.column, column.vartype, column.vartypmod, column.varcollid, 0)).cast()
-            };
+            node.as_a::<pg_sys::Var>()?;
+            // SAFETY: a column of a valid query.
+            let own: *mut pg_sys::Node = unsafe { column_like(1, self.column, node.as_ptr()).cast() };
             named = Some(own);
             Some(own)
         };

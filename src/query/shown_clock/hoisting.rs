@@ -6,10 +6,9 @@ use pgrx::pg_sys::{self, RTEKind};
 use super::walks::{asks_for_time, depends_on_rows};
 use crate::pg::compat;
 use crate::pg::lists::nodes;
-use crate::pg::server;
-use crate::pg::tree::{Tree, child, children, match_node};
-use crate::pg::tree_making::{are_equal, copy, list_of, replaced};
-use crate::pg::tree_search::search;
+use crate::pg::tree::{Tree, match_node};
+use crate::pg::tree_making::{are_equal, column_like, copy, list_of, replaced};
+use crate::pg::tree_search::{column_at, search};
 use crate::query::enclosing::Enclosing;
 use crate::query::failures::expression_may_fail;
 use crate::query::node_table::{OF_ROWS, in_query};
@@ -131,12 +130,8 @@ impl Hoisting {
 /// # Safety
 /// A valid expression.
 unsafe fn column(number: usize, expression: *mut pg_sys::Node) -> *mut pg_sys::Node {
-    // SAFETY: the caller's promise; a new node.
-    unsafe {
-        let (type_oid, modifier) = (server::exprType(expression), server::exprTypmod(expression));
-        let collation = server::exprCollation(expression);
-        kept!(pg_sys::makeVar(pg_sys::OUTER_VAR as _, number as i16, type_oid, modifier, collation, 0)).cast()
-    }
+    // SAFETY: the caller's promise.
+    unsafe { column_like(pg_sys::OUTER_VAR, number as i16, expression).cast() }
 }
 
 /// Returns true if an expression that becomes a column is a sub-query, or names a column of FROM that may stand for an
@@ -165,8 +160,7 @@ fn stands_for_failure(column: &pg_sys::Var, queries: &Enclosing<'_>) -> Option<b
     if is_computed_as_a_whole {
         return Some(false);
     }
-    let target = children!(query.targetList as TargetEntry).find(|target| target.resno == column.varattno)?;
-    let expression = child!(target.expr)?.as_node().as_ptr();
+    let expression = column_at(query, column.varattno)?.as_ptr();
     // SAFETY: an expression of a valid query. The server checks the depth of sub-queries when it parses them.
     let is_left_out = || unsafe { search(expression, 0, &mut |node| may_be_left_out(node, &queries)) };
     Some(expression_may_fail(expression) || is_left_out()?)

@@ -10,6 +10,7 @@ use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::{FIRST_UNPINNED_OID, INTERNAL_LANGUAGE, SQL_LANGUAGE};
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, match_node};
+use crate::pg::type_catalog::input_function;
 
 /// The text of each function that initdb makes from one, and that is accepted: where the arguments may be of any type,
 /// there is no tree.
@@ -113,7 +114,7 @@ pub fn unseen_casts(node: Tree<'_, pg_sys::Node>) -> Vec<pg_sys::Oid> {
 fn cast_to_text(type_oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
     /// Column of pg_cast (catalog/pg_cast.h).
     const FUNCTION: i16 = 4;
-    CatalogRow::find_pair(pg_sys::SysCacheIdentifier::CASTSOURCETARGET, type_oid, pg_sys::TEXTOID)?.oid(FUNCTION)
+    CatalogRow::find_cast(type_oid, pg_sys::TEXTOID)?.oid(FUNCTION)
 }
 
 fn of_aggregate(function: pg_sys::Oid) -> Option<Definition> {
@@ -129,18 +130,10 @@ fn of_aggregate(function: pg_sys::Oid) -> Option<Definition> {
             // Of an array, its elements are read.
             // SAFETY: reads a catalog about a type that the aggregate names.
             let element = unsafe { kept!(pg_sys::get_element_type(state)) };
-            functions.push(reader_of(if element == pg_sys::InvalidOid { state } else { element }));
+            functions.push(input_function(if element == pg_sys::InvalidOid { state } else { element }).0);
         }
     }
     Some(Definition { functions, ..Definition::default() })
-}
-
-/// The function that reads a value of the type from a text.
-pub fn reader_of(type_oid: pg_sys::Oid) -> pg_sys::Oid {
-    let (mut reads, mut parameter) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-    // SAFETY: reads a catalog about a type that a tree or an aggregate names, so it exists.
-    unsafe { kept!(pg_sys::getTypeInputInfo(type_oid, &raw mut reads, &raw mut parameter)) };
-    reads
 }
 
 /// What the planner adds for the arguments that a call leaves out; `given` is how many it has. `None` if it is not
