@@ -10,7 +10,7 @@ Some files stand beside these in src/query, and are none of them, since no answe
 
 * checking.rs: which reason for a refusal is told. The refusal stands before.
 * repeatability.rs: which answers are compared at verify_sample_rate. A mistake there is a false alarm, or an answer that is not compared.
-* settling.rs: which values of the clock are worth being in a key. Either answer makes a right one.
+* clock_settling.rs: which values of the clock are worth being in a key. Either answer makes a right one.
 * statement_text.rs: what a hint asks. Whoever asks for outdated answers (src/lookup/staleness.rs) gets others than the kernel's.
 * trust_advice.rs: warnings and sentences about extensions. What is accepted stands in trusted_extensions.rs.
 """
@@ -26,7 +26,7 @@ KERNEL = {
     "what a transaction publishes": ["src/invalidation/", "src/pg/transaction_changes.rs"],
     "times": ["src/query/clock/"],
     "the same question": ["src/query/identity", "src/query/key.rs", "src/query/hashes.rs", "src/query/environment.rs", "src/query/present_settings.rs",
-                          "src/query/parameters.rs", "src/query/statement_terms.rs", "src/query/extras.rs", "src/query/verdict.rs"],
+                          "src/query/parameters.rs", "src/query/statement_terms.rs", "src/query/row_types_and_settings.rs", "src/query/verdict.rs"],
     "may it be cached": ["src/query/" + name for name in (
         "eligibility", "function_table", "node_table", "volatility", "types", "relations", "relation_policy", "opened_relations", "planner_input",
         "trusted_extensions", "constant_texts", "unused_columns", "handed_times", "enclosing", "name_resolution", "bytewise")],

@@ -52,7 +52,7 @@ DEFINITIONS = [
     ("lookup_ts_parser_cache lookup_ts_dictionary_cache lookup_ts_config_cache", "pg_ts_*: the version of ddl. A session "
      "reads the files of a dictionary when it first uses it"),
     ("enum_cmp_internal enum_in enum_out enum_endpoint enum_range_internal", "pg_enum: the slot of enums"),
-    ("lookup_rowtype_tupdesc* BlessTupleDesc assign_record_type_typmod", "row types: the relations that define them, see query/extras.rs"),
+    ("lookup_rowtype_tupdesc* BlessTupleDesc assign_record_type_typmod", "row types: the relations that define them, see query/row_types_and_settings.rs"),
     ("FindDefaultConversionProc", "pg_conversion: the version of ddl; search_path is in the key"),
 ]
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use arrow_cache_core::{CacheKey, HashBuffer, Reason};
 
-use crate::lookup::parts::PartKey;
+use crate::lookup::stored_parts::PartKey;
 use crate::pg::tree::Tree;
 use crate::query::decomposition::AskedPart;
 use crate::query::hashes::{EnvironmentHash, TreeHash};

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 
 use super::split_aggregates::give_states;
 use crate::lookup::Call;
-use crate::lookup::parts;
+use crate::lookup::stored_parts;
 use crate::pg::lists::nodes;
 use crate::pg::memory_context::context_below;
 use crate::pg::tree::Tree;
@@ -28,7 +28,7 @@ pub fn make(part: &Part, leaf: pg_sys::Oid, call: &Call<'_>) -> Option<*mut pg_s
         let planning = context_below(pg_sys::CurrentMemoryContext, PART);
         let caller = pg_sys::MemoryContextSwitchTo(planning);
         let made = part.of_leaf(leaf).ok().map(|query| {
-            let plan = parts::plan(&Call::of_hook(query, call.source(), parallel, params));
+            let plan = stored_parts::plan(&Call::of_hook(query, call.source(), parallel, params));
             give_states(plan);
             forget_names(plan);
             plan

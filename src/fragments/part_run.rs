@@ -13,7 +13,7 @@ use pgrx::pg_sys;
 use super::part_plan::PART;
 use crate::arrow::column::Column;
 use crate::capture;
-use crate::lookup::parts::{self, PartKey, PlannedPart};
+use crate::lookup::stored_parts::{self, PartKey, PlannedPart};
 use crate::lookup::{Call, Eligible, Miss, Task};
 use crate::pg::error_passing::keeping;
 use crate::pg::memory_context::context_below;
@@ -135,7 +135,7 @@ fn miss(part: QueryDesc<'_>, key: Option<PartKey>, surroundings: &Surroundings) 
         let query = surroundings.asked.as_ref()?.with_bounds(u64::MAX);
         // SAFETY: a query of our own, which nobody has planned.
         let call = unsafe { Call::of_hook(query, surroundings.text, 0, std::ptr::null_mut()) };
-        parts::before_planning(&store, &call, true).ok()
+        stored_parts::before_planning(&store, &call, true).ok()
     });
     let eligible = eligible.ok_or(Reason::UnsupportedRelation)?;
     let planned = PlannedPart {
@@ -146,5 +146,5 @@ fn miss(part: QueryDesc<'_>, key: Option<PartKey>, surroundings: &Surroundings) 
         environment,
         versions: surroundings.versions,
     };
-    parts::miss(&store, eligible, &planned)
+    stored_parts::miss(&store, eligible, &planned)
 }

@@ -13,7 +13,7 @@ use super::part_run::{Computed, Surroundings};
 use super::recipe::{LeafPart, Recipe, columns_of};
 use crate::error::{CacheError, or_raise};
 use crate::lookup::definition_versions;
-use crate::lookup::parts::{self, PartKey};
+use crate::lookup::stored_parts::{self, PartKey};
 use crate::pg::backend_local::Local;
 use crate::pg::memory_context::leak;
 use crate::pg::row_type::RowType;
@@ -124,7 +124,7 @@ impl Parts {
                 },
                 dimensions: recipe.part.dimensions.clone(),
                 position: 0,
-                started_under: parts::environment_now(),
+                started_under: stored_parts::environment_now(),
                 has_run: false,
                 tuple: std::ptr::null_mut(),
             };
@@ -147,7 +147,7 @@ impl Parts {
                 part.rows = Rows::LeftOut;
             }
         }
-        let Some(environment) = parts::environment(&store, recipe.made) else { return };
+        let Some(environment) = stored_parts::environment(&store, recipe.made) else { return };
         if plan_marker::kept_form_of(statement.plan).is_some_and(|form| admission::worth(form, true) != Worth::Combined)
         {
             // To be combined of parts has not paid.
@@ -265,7 +265,7 @@ impl Parts {
     /// left out stay out, as they do when the server leaves them out of its plan at the start.
     fn begin_run(&mut self) {
         let is_wanted = settings::enabled() && settings::enable_fragments();
-        if !is_wanted || self.started_under.is_none() || parts::environment_now() != self.started_under {
+        if !is_wanted || self.started_under.is_none() || stored_parts::environment_now() != self.started_under {
             self.surroundings.environment = None;
             for part in self.states.iter_mut().filter(|part| !part.plan.is_null()) {
                 if let Rows::Stored(hold) = part.rows {
@@ -347,7 +347,7 @@ impl PartState {
         // SAFETY: the snapshot of the statement is registered; the context outlives the statement. A stored part has
         // the columns that were compared with its own.
         let hold = unsafe {
-            parts::stored_part(store, key.key, &surroundings.columns, surroundings.snapshot.as_ref())
+            stored_parts::stored_part(store, key.key, &surroundings.columns, surroundings.snapshot.as_ref())
                 .and_then(|pin| Hold::in_context(surroundings.context, pin, surroundings.columns.clone()))
         };
         if let Some(hold) = hold {

@@ -13,7 +13,7 @@ use super::recipe::{LeafPart, Recipe, columns_of};
 use super::split_aggregates::take_states;
 use super::{part_plan, path};
 use crate::invalidation::own_writes;
-use crate::lookup::parts::{self, MadeUnder, may_have_parts};
+use crate::lookup::stored_parts::{self, MadeUnder, may_have_parts};
 use crate::lookup::{self, Call, Eligible, definition_versions, may_lack_execute, portal, timing};
 use crate::pg::lists::{nodes, oids};
 use crate::pg::tree_making::{copy, list_of_oids, new_node};
@@ -120,14 +120,17 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     if known.asks_for_time {
         // SAFETY: the query of a part, which nobody has planned.
         let own = unsafe { Call::of_hook(asked.query, call.source(), 0, std::ptr::null_mut()) };
-        let found = parts::before_planning(&store, &own, true).ok()?;
+        let found = stored_parts::before_planning(&store, &own, true).ok()?;
         if !may_have_parts(found.traits()) || found.traits().clocks != 0 {
             return None;
         }
     }
     columns_of(&part)?;
     let found = asked.leaves(part.relation).ok()?;
-    if !admission::has_enough(found.total) || found.leaves.is_empty() || !parts::are_current(&store, known.versions) {
+    if !admission::has_enough(found.total)
+        || found.leaves.is_empty()
+        || !stored_parts::are_current(&store, known.versions)
+    {
         return None;
     }
     // What stored parts have called is not called again. Who may not execute it would not get the error. It takes long
@@ -162,14 +165,14 @@ fn stored_leaves(
     found: &Leaves,
     made: MadeUnder,
 ) -> Vec<Option<f64>> {
-    let (Some(environment), Some(columns)) = (parts::environment(store, made), columns_of(part)) else {
+    let (Some(environment), Some(columns)) = (stored_parts::environment(store, made), columns_of(part)) else {
         return Vec::new();
     };
     let mut keys = PartKeys::of(asked, environment, store.seed());
     let snapshot = active_snapshot().ok();
     let cost_of = |leaf: &Leaf| {
         let key = keys.of_leaf(*leaf).ok()?;
-        let pin = parts::stored_part(store, key.key, &columns, snapshot)?;
+        let pin = stored_parts::stored_part(store, key.key, &columns, snapshot)?;
         let cost = store.view(&pin).plan_cost();
         store.unpin(pin);
         Some(cost)
@@ -243,7 +246,7 @@ pub unsafe fn add_dependencies(combination: Combination, plan: *mut pg_sys::Plan
         if (*(*plan).planTree).total_cost - combination.cost <= pg_sys::jit_above_cost {
             (*plan).jitFlags = 0;
         }
-        shmem::store().is_some_and(|store| parts::are_current(&store, recipe.made.versions))
+        shmem::store().is_some_and(|store| stored_parts::are_current(&store, recipe.made.versions))
     }
 }
 

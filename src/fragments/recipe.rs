@@ -5,7 +5,7 @@ use arrow_cache_core::Hash128;
 use pgrx::pg_sys;
 
 use crate::arrow::column::{self, Column, Records};
-use crate::lookup::parts::MadeUnder;
+use crate::lookup::stored_parts::MadeUnder;
 use crate::pg::lists::{integers, node_at, nodes, oids};
 use crate::pg::row_type::RowType;
 use crate::pg::tree_making::{list_of, list_of_numbers, list_of_oids};

@@ -56,7 +56,7 @@ pub fn part(call: &Call<'_>, planning: &Planning) -> Option<ClockFree> {
     let options = options_for_part(call);
     let own = call_of_part(parts.part, call, options);
     let is_one_shot = !session::must_plan() && call.is_one_shot();
-    let eligible = lookup::parts::before_planning(&store, &own, is_one_shot).ok()?;
+    let eligible = lookup::stored_parts::before_planning(&store, &own, is_one_shot).ok()?;
     Some(ClockFree { parts, eligible, options })
 }
 

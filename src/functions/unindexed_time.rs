@@ -5,7 +5,7 @@ use pgrx::pg_sys;
 use crate::lookup::{Question, not_sought};
 use crate::pg::tree::child;
 use crate::query::clock::Clock;
-use crate::query::settling::settles;
+use crate::query::clock_settling::settles;
 use crate::query::{Cacheable, Verdict, plan_marker};
 
 /// A column that is compared with a moving time, and in which the rows around that cost too much to find.

@@ -14,7 +14,7 @@ use crate::error::CacheError;
 use crate::export::{OwnQuery, Parameters};
 use crate::fragments::shown_clock;
 use crate::invalidation::own_writes;
-use crate::lookup::parts::may_have_parts;
+use crate::lookup::stored_parts::may_have_parts;
 use crate::lookup::{self, Found, Lateness, Question, execute_rights};
 use crate::pg::function_call::FunctionCall;
 use crate::pg::inlining::inlined;

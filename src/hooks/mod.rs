@@ -7,9 +7,9 @@
 
 mod executor;
 mod object_access;
-mod paths;
 mod planner;
 mod previous;
+mod relation_paths;
 mod replay;
 mod shared_memory;
 mod track_counts;
@@ -50,7 +50,7 @@ pub fn install() {
         pg_sys::shmem_request_hook = Some(shared_memory::request);
         pg_sys::shmem_startup_hook = Some(shared_memory::startup);
         pg_sys::planner_hook = Some(planner::plan);
-        pg_sys::set_rel_pathlist_hook = Some(paths::add);
+        pg_sys::set_rel_pathlist_hook = Some(relation_paths::add);
         pg_sys::ExecutorStart_hook = Some(executor::start);
         pg_sys::ExecutorRun_hook = Some(executor::run);
         pg_sys::ExecutorFinish_hook = Some(executor::finish);

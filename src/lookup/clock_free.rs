@@ -9,9 +9,9 @@ use crate::pg::given_values::with_nulls;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::{Tree, child};
 use crate::query::clock::{self, Clock};
+use crate::query::clock_settling::settles;
 use crate::query::identity::{self, Identity};
 use crate::query::plan_marker;
-use crate::query::settling::settles;
 use crate::serve::tap;
 
 /// Returns true if the clock expressions of an eligible query may have values that change by less than a minute. Its

@@ -17,7 +17,7 @@ mod walk;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::extras::Extras;
+use super::row_types_and_settings::Extras;
 use super::trusted_extensions;
 use crate::pg::backend::WalkDepth;
 use crate::pg::tree::Tree;

@@ -5,13 +5,13 @@
 //! | question | file |
 //! |---|---|
 //! | May the answer to this query be kept? | `eligibility` (nodes: `node_table`), `volatility` (functions: `function_table`), `trusted_extensions` (what users are told: `trust_advice`), `types` |
-//! | Which values of the clock does it ask for? | `clock` (which are worth being in a key: `settling`) |
+//! | Which values of the clock does it ask for? | `clock` (which are worth being in a key: `clock_settling`) |
 //! | Which texts are constants wherever they pass through? | `constant_texts` (`enclosing`: the queries around a node) |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (virtual columns, indexes) |
 //! | Is it the same question? | `key`: `identity` (form and tree), `environment` (settings, role), `parameters` |
 //! | … with functions that are declared pure? | `name_resolution` |
 //! | What may its plan open? | `opened_relations` |
-//! | What else does the answer rest on? | `extras` |
+//! | What else does the answer rest on? | `row_types_and_settings` |
 //! | … and what is told of it, beside that? | `checking`; what SQL leaves open: `repeatability`, `bytewise` (equal values) |
 //! | What was decided, and where does it stand? | `verdict`, `plan_marker` (inside the plan) |
 //! | May a stored part raise an error that its statement need not raise? | `failures` |
@@ -26,12 +26,12 @@
 mod bytewise;
 pub mod checking;
 pub mod clock;
+pub mod clock_settling;
 mod constant_texts;
 pub mod decomposition;
 pub mod eligibility;
 mod enclosing;
 pub mod environment;
-pub mod extras;
 pub mod failures;
 mod function_table;
 pub mod handed_times;
@@ -51,8 +51,8 @@ pub mod relation_policy;
 pub mod relations;
 mod repeatability;
 pub mod row_bound;
+pub mod row_types_and_settings;
 pub mod scan_of_parts;
-pub mod settling;
 pub mod shown_clock;
 pub mod statement_terms;
 pub mod statement_text;

@@ -8,7 +8,7 @@ use crate::pg::compat;
 use crate::pg::object_ids::{FIRST_UNPINNED_OID, FIRST_USER_OID};
 use crate::pg::type_catalog::kind_of;
 
-use super::extras::MOST_ROW_TYPES;
+use super::row_types_and_settings::MOST_ROW_TYPES;
 use super::trusted_extensions::is_of_user;
 
 /// Deepest nesting of composite types that is classified; a deeper one counts as a user's own.

@@ -36,7 +36,7 @@ pub struct Clock<'q> {
     pub params: Option<Tree<'q, pg_sys::ParamListInfoData>>,
     /// The statement is started, and all its rows are read, within one message of the client.
     pub one_message: bool,
-    /// Tells whether a value will stay the same for long enough to be of use in a key (`settling`). Neither
+    /// Tells whether a value will stay the same for long enough to be of use in a key (`clock_settling`). Neither
     /// answer makes a wrong key.
     pub settles: Settles,
 }

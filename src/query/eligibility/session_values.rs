@@ -9,10 +9,10 @@ use super::checker::{ClockPlace, EligibilityChecker};
 use crate::pg::tree::{Tree, child, children};
 use crate::query::clock::{self, Comparison};
 use crate::query::environment::{CURRENT_SCHEMA, DATABASE_NAME, SEARCH_CONFIGURATION, SESSION_USER};
-use crate::query::extras::{LONGEST_NAME, MOST_SETTINGS};
 use crate::query::function_table::has;
 use crate::query::function_table::properties::JOINING;
 use crate::query::identity::CURRENT_SETTING;
+use crate::query::row_types_and_settings::{LONGEST_NAME, MOST_SETTINGS};
 use crate::query::volatility::definition;
 
 /// current_database(), current_schema() and session_user()
