@@ -86,6 +86,14 @@ fn consider(call: &mut Call<'_>) -> Result<Planning, Reason> {
     // From here on it costs something: a session whose statements are all too quick never attaches to the store.
     let Some(store) = shmem::store() else { return Ok(Planning::Ignored) };
     let versions = rules::definitions(&store);
+    let asked = identity.form;
+    // A query that moves with the clock, with its bodies, may have a part that does not.
+    if identity.calls_users
+        && let Some(Finding::Refused(reason)) = forms::finding(asked, versions)
+        && reason != Reason::MovingClock
+    {
+        return Err(reason);
+    }
     if identity.calls_users && call.put_bodies()? {
         identity = identity::of(call.query().as_node(), seed)?.under_present_names(seed)?;
     }
@@ -94,7 +102,12 @@ fn consider(call: &mut Call<'_>) -> Result<Planning, Reason> {
     }
     let form = identity.form;
     let traits = match forms::finding(form, versions) {
-        Some(Finding::Refused(reason)) => return Err(reason),
+        Some(Finding::Refused(reason)) => {
+            if !identity.reads_constants {
+                forms::remember(asked, versions, Finding::Refused(reason));
+            }
+            return Err(reason);
+        }
         Some(Finding::Eligible(traits)) => Some(traits),
         None => None,
     };
