@@ -6,6 +6,8 @@
 //! because these functions take no lock, pin nothing and change nothing: they compute, and allocate in a context that
 //! is emptied afterwards. Nor does the executor keep anything else of an expression without columns and sub-queries.
 
+use std::cell::Cell;
+
 use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum, Oid};
 
@@ -189,7 +191,7 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Computed) -> Option<()> {
             let [expression, interval] = entry.prepared();
             let value = value_of(type_of(entry.expression()?), expression, clock.params)?;
             let by = match Tree::enter(by) {
-                Some(by) if type_of(by) == pg_sys::BOOLOID => turning(interval, clock.params),
+                Some(by) if type_of(by) == pg_sys::BOOLOID => turning(interval, clock.params, &entry.turned),
                 Some(by) => Some(value_of(type_of(by), interval, clock.params)?),
                 None => None,
             };
@@ -199,21 +201,22 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Computed) -> Option<()> {
     Some(())
 }
 
-/// The interval at which a comparison turns, which was made ready; `None` if there is none. What it raises jumps over
-/// this frame.
+/// The interval at which a comparison turns, which was made ready; `None` if there is none (`turn`). What it raises
+/// jumps over this frame.
 ///
 /// # Safety
 /// As `turn`, or null.
 unsafe fn turning(
     prepared: *mut pg_sys::ExprState,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+    last: &Cell<i64>,
 ) -> Option<Value> {
     let (type_oid, params) = (pg_sys::INTERVALOID, params.map_or(std::ptr::null_mut(), Tree::as_ptr));
     let form = form_of(type_oid).filter(|_| !prepared.is_null())?;
     // SAFETY: the caller's promise; as many bytes as are written.
     let at = unsafe {
         let room: *mut pg_sys::Interval = direct!(pg_sys::palloc(size_of::<pg_sys::Interval>())).cast();
-        room.write(turn(prepared, params)?);
+        room.write(turn(prepared, params, last)?);
         room
     };
     Some(Value { datum: Datum::from(at), is_null: false, type_oid, form })
