@@ -1,6 +1,8 @@
 //! The decision when a plan starts: answered from the cache, executed and stored, or bypassed. Called by the
 //! ExecutorStart hook, before the executor sees the plan.
 
+use std::time::Duration;
+
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
@@ -213,6 +215,10 @@ fn look_up(
             Some(Task::Store(miss))
         }
         Err(reason) => {
+            if let (Reason::UpdatableCursor, Some(fingerprint)) = (reason, planned_as) {
+                // However long it takes.
+                quick_statements::note_part(fingerprint, Duration::ZERO);
+            }
             if may_pass(reason) {
                 let of_form = || plan_marker::form_of(desc.plan()).map(Fingerprint::of_form);
                 timing::time_run(planned_as.or_else(of_form));
