@@ -54,7 +54,7 @@ fn timed(miss: &Miss) -> Option<&Missed> {
 pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
     let Some(missed) = timed(miss) else { return false };
     let too_quick = elapsed < settings::min_execution_time();
-    quick_statements::note_run(missed.fingerprint, elapsed, too_quick);
+    quick_statements::note_run(missed.fingerprint, elapsed, too_quick, true);
     too_quick
 }
 
