@@ -75,12 +75,13 @@ impl Watch {
         !self.is_judged && rows.is_multiple_of(BLOCK_ROWS) && bytes >= FIRST_BYTES
     }
 
-    /// Returns true if the run, which began so long ago, is better not stored before the same is asked again. So many
-    /// values were turned into columns, of so many bytes. It is noted then, and whoever waits goes on.
-    pub fn lets_go(&mut self, values: u64, bytes: u64, elapsed: Duration) -> bool {
+    /// Returns true if the run, which began so long ago and has had a processor for a part of that, is better not stored
+    /// before the same is asked again. So many values were turned into columns, of so many bytes. It is noted then, and
+    /// whoever waits goes on.
+    pub fn lets_go(&mut self, values: u64, bytes: u64, (elapsed, processed): (Duration, Duration)) -> bool {
         self.is_judged = true;
-        let nanos = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
-        if pays_at_once(storing_nanos(values, bytes), nanos) {
+        let [nanos, processed] = [elapsed, processed].map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        if pays_at_once(storing_nanos(values, bytes), processed) {
             return false;
         }
         if let Some(store) = shmem::store() {
