@@ -47,9 +47,8 @@ struct Batches {
     bytes: usize,
     /// Largest result that is stored, in bytes, as set when it began.
     limit: usize,
-    /// When it began, by the clock and in processor time.
+    /// When it began.
     began: Instant,
-    began_processing: u64,
     /// What is worth more stays: the client does not insist on storing.
     competes: bool,
 }
@@ -108,7 +107,6 @@ impl ResultFill {
                 bytes: 0,
                 limit: settings::max_entry_bytes(),
                 began: Instant::now(),
-                began_processing: backend::processor_micros(),
                 competes: !miss.terms.insisted,
             },
             rows: 0,
@@ -154,11 +152,9 @@ impl ResultFill {
             // It may end as one that is too quick, which says more.
             return;
         }
-        let processed =
-            Duration::from_micros(backend::processor_micros().saturating_sub(self.batches.began_processing));
         let values = self.rows.saturating_mul(values_per_row as u64);
         let bytes = (self.batches.bytes + self.encoder.pending_bytes()) as u64;
-        if self.watch.as_mut().is_some_and(|watch| watch.lets_go(values, bytes, (elapsed, processed))) {
+        if self.watch.as_mut().is_some_and(|watch| watch.lets_go(values, bytes, elapsed)) {
             self.batches.free();
             self.watch = None;
             self.passes = true;

@@ -192,7 +192,7 @@ unsafe fn run_level(
     count: u64,
     once: bool,
 ) {
-    lookup::timing::begin_run();
+    session::begin_timed();
     let outer = session::enter_level();
     // SAFETY: the caller's promise; what is kept over the call is plain data.
     unsafe { compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once) };
@@ -239,7 +239,7 @@ unsafe fn run_plan(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, 
             if !backend::is_in_subtransaction() {
                 return run_level(query_desc, direction, count, once);
             }
-            lookup::timing::begin_run();
+            session::begin_timed();
             let outer = session::enter_level();
             with_cleanup(
                 || compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once),

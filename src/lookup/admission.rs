@@ -11,6 +11,7 @@ use arrow_cache_core::{CacheKey, Ending, Reason, Speed, pays_at_once, storing_na
 use super::held_claims::Lead;
 use super::outcome::Miss;
 use crate::arrow::encode::BLOCK_ROWS;
+use crate::pg::server;
 use crate::query::statement_terms::StatementTerms;
 use crate::settings;
 use crate::shmem::{self, SharedStore};
@@ -53,6 +54,8 @@ pub struct Watch {
     lead: Rc<Lead>,
     /// The run has been judged.
     is_judged: bool,
+    /// How long this process had had a processor before the run, in microseconds.
+    processed: i64,
 }
 
 impl Watch {
@@ -66,7 +69,7 @@ impl Watch {
         {
             return None;
         }
-        Some(Self { key: miss.key, lead: Rc::clone(&miss.lead), is_judged: false })
+        Some(Self { key: miss.key, lead: Rc::clone(&miss.lead), is_judged: false, processed: server::clock() })
     }
 
     /// Returns true if it is time to judge the run for the first time, whose batch has so many rows and bytes.
@@ -75,17 +78,17 @@ impl Watch {
         !self.is_judged && rows.is_multiple_of(BLOCK_ROWS) && bytes >= FIRST_BYTES
     }
 
-    /// Returns true if the run, which began so long ago and has had a processor for a part of that, is better not stored
-    /// before the same is asked again. So many values were turned into columns, of so many bytes. It is noted then, and
-    /// whoever waits goes on.
-    pub fn lets_go(&mut self, values: u64, bytes: u64, (elapsed, processed): (Duration, Duration)) -> bool {
+    /// Returns true if the run, which began so long ago, is better not stored before the same is asked again. So many
+    /// values were turned into columns, of so many bytes. It is noted then, and whoever waits goes on.
+    pub fn lets_go(&mut self, values: u64, bytes: u64, elapsed: Duration) -> bool {
         self.is_judged = true;
-        let [nanos, processed] = [elapsed, processed].map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        if pays_at_once(storing_nanos(values, bytes), processed) {
+        // Neither other processes nor a client that reads slowly make it look like one that computes.
+        let processed = server::clock().saturating_sub(self.processed).cast_unsigned();
+        if pays_at_once(storing_nanos(values, bytes), processed.saturating_mul(1000)) {
             return false;
         }
         if let Some(store) = shmem::store() {
-            note_run(&store, self.key, nanos / 1000);
+            note_run(&store, self.key, u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX));
         }
         self.lead.end(Ending::Open);
         true

@@ -66,7 +66,6 @@ const UNKNOWN: Payoff = Payoff {
 
 impl Payoff {
     /// Returns true if it is that of statements with this fingerprint, compared with this setting.
-    #[inline]
     fn is_of(&self, fingerprint: Fingerprint, threshold: u64) -> bool {
         self.fingerprint == fingerprint && self.threshold == threshold
     }
@@ -87,7 +86,6 @@ impl Payoff {
 static PAYOFFS: Local<RefCell<[Payoff; PLACES]>> = Local::new(RefCell::new([UNKNOWN; PLACES]));
 
 /// Lends the payoff in the place of a fingerprint to `f`.
-#[inline]
 fn with_payoff<R>(fingerprint: Fingerprint, f: impl FnOnce(&mut Payoff) -> R) -> R {
     PAYOFFS.with_borrow_mut(|payoffs| f(&mut payoffs[(fingerprint.0 % PLACES as u64) as usize]))
 }
@@ -173,7 +171,6 @@ fn tell(fingerprint: Fingerprint, taken: Duration) {
 
 /// Returns true if the last executions of statements with this fingerprint were too quick, by all that is remembered
 /// there.
-#[inline]
 fn is_quick(payoff: &Payoff, fingerprint: Fingerprint) -> bool {
     payoff.is_of(fingerprint, threshold()) && payoff.credit.is_zero() && payoff.quick_runs >= QUICK_RUNS
 }
@@ -194,11 +191,12 @@ pub fn count_skipped(fingerprint: Fingerprint) {
     with_payoff(fingerprint, |payoff| payoff.skipped += 1);
 }
 
-/// Notes how long an execution of a statement with this fingerprint has taken, and whether that was too quick to be
+/// Notes how long an execution of a statement with this fingerprint has taken; returns true if that was too quick to be
 /// stored. Other sessions are told of it unless this one has found enough quick runs: then it would tell nothing new,
 /// and write to shared memory all the time. A slow one that was not looked up may have had no processor for a while, as
 /// any may on a busy machine: the next one is looked up, and decides.
-pub fn note_run(fingerprint: Fingerprint, taken: Duration, too_quick: bool, was_looked_up: bool) {
+pub fn note_run(fingerprint: Fingerprint, taken: Duration, was_looked_up: bool) -> bool {
+    let too_quick = taken < settings::min_execution_time();
     note(fingerprint, |payoff| {
         if !too_quick || payoff.quick_runs < QUICK_RUNS {
             tell(fingerprint, taken);
@@ -211,6 +209,7 @@ pub fn note_run(fingerprint: Fingerprint, taken: Duration, too_quick: bool, was_
             payoff.quick_runs = payoff.quick_runs.min(QUICK_RUNS - 1);
         }
     });
+    too_quick
 }
 
 /// Notes how long an execution has taken that was not read to its end. A quick one needed no lookup; of a slow one

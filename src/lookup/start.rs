@@ -1,8 +1,6 @@
 //! The decision when a plan starts: answered from the cache, executed and stored, or bypassed. Called by the
 //! ExecutorStart hook, before the executor sees the plan.
 
-use std::time::Duration;
-
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
@@ -216,8 +214,7 @@ fn look_up(
         }
         Err(reason) => {
             if let (Reason::UpdatableCursor, Some(fingerprint)) = (reason, planned_as) {
-                // However long it takes.
-                quick_statements::note_part(fingerprint, Duration::ZERO);
+                quick_statements::note_part(fingerprint, std::time::Duration::ZERO);
             }
             if may_pass(reason) {
                 let of_form = || plan_marker::form_of(desc.plan()).map(Fingerprint::of_form);

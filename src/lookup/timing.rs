@@ -13,7 +13,7 @@ use crate::pg::backend;
 use crate::pg::backend_local::Local;
 use crate::query::hashes::FormId;
 use crate::session::{self, Purpose, Timed};
-use crate::{settings, shmem};
+use crate::shmem;
 
 /// The form whose parts were planned last, and the microseconds that this took; `None` once its run was noted.
 static PLANNED_PARTS: Local<Cell<Option<(FormId, u64)>>> = Local::new(Cell::new(None));
@@ -39,12 +39,6 @@ pub fn time_statement(form: FormId, combined: bool) {
     session::time_run(Some(Timed { alike: form.0, purpose: Purpose::Parts { combined }, began }));
 }
 
-/// A run begins. Not the message: planning may take longer, and one message may have many statements.
-#[inline]
-pub fn begin_run() {
-    session::begin_timed(backend::now);
-}
-
 /// A run has ended: notes its time, if it was timed.
 #[inline]
 pub fn end_run() {
@@ -58,10 +52,7 @@ fn note(Timed { alike, purpose, began }: Timed) {
     let Some(began) = began else { return };
     let micros = u64::try_from(backend::now() - began).unwrap_or(0);
     match purpose {
-        Purpose::Lookup => {
-            let too_quick = (micros as f64) < settings::min_execution_time_ms() * 1000.0;
-            quick_statements::note_run(Fingerprint(alike), Duration::from_micros(micros), too_quick, false);
-        }
+        Purpose::Lookup => _ = quick_statements::note_run(Fingerprint(alike), Duration::from_micros(micros), false),
         Purpose::Parts { combined } => note_form(FormId(alike), micros, combined),
     }
 }

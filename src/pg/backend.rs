@@ -45,11 +45,6 @@ pub fn now() -> i64 {
     server::GetCurrentTimestamp()
 }
 
-/// How long this process has had a processor so far, in microseconds.
-pub fn processor_micros() -> u64 {
-    server::clock().cast_unsigned()
-}
-
 /// A random number; `None` if the server has no source of them.
 pub fn random() -> Option<u64> {
     let mut bytes = [0; 8];

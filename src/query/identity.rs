@@ -112,11 +112,8 @@ pub fn of(node: Tree<'_, pg_sys::Node>, seed: u64) -> Result<Identity, Reason> {
     if too_complex {
         return Err(Reason::TooComplex);
     }
-    if is_complete {
-        Ok(Identity { form, tree, calls_users, hands_times_on, reads_constants, clock })
-    } else {
-        Err(Reason::OutOfMemory)
-    }
+    let identity = Identity { form, tree, calls_users, hands_times_on, reads_constants, clock };
+    if is_complete { Ok(identity) } else { Err(Reason::OutOfMemory) }
 }
 
 impl Identity {

@@ -6,12 +6,10 @@
 //! because these functions take no lock, pin nothing and change nothing: they compute, and allocate in a context that
 //! is emptied afterwards. Nor does the executor keep anything else of an expression without columns and sub-queries.
 
-use std::cell::Cell;
-
 use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum, Oid};
 
-use super::carried::ClockTrees;
+use super::carried::{Carried, ClockTrees};
 use super::cuts::Cuts;
 use super::expression::type_of;
 use super::lengths::turn;
@@ -191,7 +189,7 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Computed) -> Option<()> {
             let [expression, interval] = entry.prepared();
             let value = value_of(type_of(entry.expression()?), expression, clock.params)?;
             let by = match Tree::enter(by) {
-                Some(by) if type_of(by) == pg_sys::BOOLOID => turning(interval, clock.params, &entry.turned),
+                Some(by) if type_of(by) == pg_sys::BOOLOID => turning(entry, interval, clock.params),
                 Some(by) => Some(value_of(type_of(by), interval, clock.params)?),
                 None => None,
             };
@@ -207,16 +205,16 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Computed) -> Option<()> {
 /// # Safety
 /// As `turn`, or null.
 unsafe fn turning(
+    entry: &Carried,
     prepared: *mut pg_sys::ExprState,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-    last: &Cell<i64>,
 ) -> Option<Value> {
     let (type_oid, params) = (pg_sys::INTERVALOID, params.map_or(std::ptr::null_mut(), Tree::as_ptr));
     let form = form_of(type_oid).filter(|_| !prepared.is_null())?;
     // SAFETY: the caller's promise; as many bytes as are written.
     let at = unsafe {
         let room: *mut pg_sys::Interval = direct!(pg_sys::palloc(size_of::<pg_sys::Interval>())).cast();
-        room.write(turn(prepared, params, last)?);
+        room.write(turn(prepared, params, &entry.turned)?);
         room
     };
     Some(Value { datum: Datum::from(at), is_null: false, type_oid, form })

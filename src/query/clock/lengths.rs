@@ -97,15 +97,10 @@ pub(super) unsafe fn turn(
     let (short, long) = (holds(-i64::MAX)?, holds(i64::MAX)?);
     let turns_between = |shorter: i64, longer: i64| Some(holds(shorter)? == short && holds(longer)? == long);
     // It turns once, if at all.
-    let (mut shorter, mut longer) = (last.get() - 1, last.get());
-    if short == long {
+    let near = (last.get() - 1, last.get());
+    let (mut shorter, mut longer) = if turns_between(near.0, near.1)? { near } else { (-LONGEST, LONGEST) };
+    if short == long || !turns_between(shorter, longer)? {
         return None;
-    }
-    if !turns_between(shorter, longer)? {
-        (shorter, longer) = (-LONGEST, LONGEST);
-        if !turns_between(shorter, longer)? {
-            return None;
-        }
     }
     while longer - shorter > 1 {
         let middle = i64::midpoint(shorter, longer);
