@@ -116,6 +116,7 @@ CASES = (
     Case("a savepoint, one row and its release", ("SAVEPOINT t", POINT, "RELEASE t"), ("BEGIN", "INSERT INTO written VALUES (1)")),
     Case("a savepoint, a write, one row and its release, 1000 partitions written", ("SAVEPOINT t", "INSERT INTO written VALUES (1)", POINT, "RELEASE t"),
          partitions(1)),
+    Case("100 savepoints with a SELECT each, in one message", ("; ".join(("BEGIN", *[f"SAVEPOINT s; {POINT}"] * 100, "COMMIT")),), few=True),
     Case("one row, 1,252 tables locked", (POINT,), LOCKS),
     Case("a small aggregate, 1,252 tables locked", (SMALL,), LOCKS),
     Case("300 constants", (f"SELECT count(*) FROM accounts WHERE {ORS}",)),

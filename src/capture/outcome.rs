@@ -8,7 +8,7 @@ use arrow_cache_core::{Counter, Ending, Pin, Reason};
 use super::fill::ResultFill;
 use crate::lookup::{Miss, Missed, admission, quick_statements, timing};
 use crate::report::{decision_log, tally};
-use crate::{session, settings, shmem};
+use crate::{session, shmem};
 
 /// Publishes a result that has been read to its end, unless it was too quick or something has changed since the start.
 /// Returns the pin of the new entry. Tells why it was not stored; that it was is told by `note_stored`.
@@ -52,10 +52,7 @@ fn timed(miss: &Miss) -> Option<&Missed> {
 
 /// Remembers whether a run took less than `min_execution_time`, and returns that.
 pub fn remember_speed(miss: &Miss, elapsed: Duration) -> bool {
-    let Some(missed) = timed(miss) else { return false };
-    let too_quick = elapsed < settings::min_execution_time();
-    quick_statements::note_run(missed.fingerprint, elapsed, too_quick);
-    too_quick
+    timed(miss).is_some_and(|missed| quick_statements::note_run(missed.fingerprint, elapsed, true))
 }
 
 /// Remembers how long the runs of a query have taken whose result was not read to its end.

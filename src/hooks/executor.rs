@@ -182,7 +182,7 @@ unsafe fn run_query(query_desc: *mut pg_sys::QueryDesc, run: RunArguments) {
 /// As `run_query`, outside of subtransactions.
 #[inline(always)]
 unsafe fn run_level(desc: QueryDesc<'_>, run: RunArguments) {
-    lookup::timing::begin_run();
+    session::begin_timed();
     let outer = session::enter_level();
     // SAFETY: the caller's promise; what is kept over the call is plain data.
     unsafe { compat::call_executor_run(PREVIOUS.run, desc.as_ptr(), run) };
@@ -224,7 +224,7 @@ unsafe fn run_plan(desc: QueryDesc<'_>, run: RunArguments) {
         if !backend::is_in_subtransaction() {
             return run_level(desc, run);
         }
-        lookup::timing::begin_run();
+        session::begin_timed();
         let outer = session::enter_level();
         with_cleanup(|| compat::call_executor_run(PREVIOUS.run, desc.as_ptr(), run), || session::leave_level(outer));
         lookup::timing::end_run();

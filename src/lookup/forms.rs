@@ -55,9 +55,9 @@ fn current(forms: &[Option<KnownForm>], form: FormHash, versions: Versions) -> O
 }
 
 /// Remembers what was found out about a form under these versions. Not while somebody is changing definitions: it may
-/// be what was true before.
+/// be what was true before. Nor in a transaction that has changed some itself: it may be rolled back.
 pub fn remember(form: FormHash, versions: Versions, finding: Finding) {
-    if !rules::are_settled() {
+    if !rules::are_settled() || rules::check_own_writes(&[]).is_err() {
         return;
     }
     FORMS.with_borrow_mut(|forms| {

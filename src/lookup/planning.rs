@@ -66,8 +66,9 @@ fn consider(call: &mut Call<'_>) -> Result<Planning, Reason> {
     unclear_hints::tell(call);
     let may_stand_in = !session::must_plan();
     let is_one_shot = may_stand_in && call.is_one_shot();
+    let is_cursor = may_stand_in && session::declaring_cursor() && session::at_top_level();
     // Statements with values by Bind are known by their form, like those whose plan is kept.
-    if is_one_shot && !call.has_values() {
+    if is_cursor || (is_one_shot && !call.has_values()) {
         check_speed(call, call.fingerprint())?;
     }
     let Some(seed) = shmem::seed() else { return Ok(Planning::Ignored) };
@@ -86,6 +87,14 @@ fn consider(call: &mut Call<'_>) -> Result<Planning, Reason> {
     // From here on it costs something: a session whose statements are all too quick never attaches to the store.
     let Some(store) = shmem::store() else { return Ok(Planning::Ignored) };
     let versions = rules::definitions(&store);
+    let asked = identity.form;
+    if identity.calls_users {
+        match forms::finding(asked, versions) {
+            // With its bodies it may have a part that does not ask for the time.
+            Some(Finding::Refused(reason)) if reason != Reason::MovingClock => return Err(reason),
+            _ => {}
+        }
+    }
     if identity.calls_users && call.put_bodies()? {
         identity = identity::of(call.query().as_node(), seed)?.under_present_names(seed)?;
     }
@@ -94,7 +103,12 @@ fn consider(call: &mut Call<'_>) -> Result<Planning, Reason> {
     }
     let form = identity.form;
     let traits = match forms::finding(form, versions) {
-        Some(Finding::Refused(reason)) => return Err(reason),
+        Some(Finding::Refused(reason)) => {
+            if !identity.reads_constants {
+                forms::remember(asked, versions, Finding::Refused(reason));
+            }
+            return Err(reason);
+        }
         Some(Finding::Eligible(traits)) => Some(traits),
         None => None,
     };

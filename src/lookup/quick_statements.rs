@@ -15,8 +15,8 @@ use crate::query::environment;
 use crate::shmem::{self, SharedStore};
 use crate::{session, settings};
 
-/// Fingerprints remembered: each takes the place of another with the same remainder. A number of a place is a byte.
-const PLACES: usize = 255;
+/// Fingerprints remembered: each takes the place of another with the same remainder.
+const PLACES: usize = 256;
 /// Executions in a row that were too quick to be stored, after which the next ones are not looked up.
 const QUICK_RUNS: u8 = 16;
 /// This skipped execution is looked up anyway, since another session may have stored an answer.
@@ -66,7 +66,6 @@ const UNKNOWN: Payoff = Payoff {
 
 impl Payoff {
     /// Returns true if it is that of statements with this fingerprint, compared with this setting.
-    #[inline]
     fn is_of(&self, fingerprint: Fingerprint, threshold: u64) -> bool {
         self.fingerprint == fingerprint && self.threshold == threshold
     }
@@ -84,31 +83,11 @@ impl Payoff {
     }
 }
 
-/// What is known, by fingerprint. It lies in the order in which it was learned: a session with few statements writes to
-/// a page or two, and not to all of them, each of which it would have to copy from the postmaster.
-#[repr(C)]
-struct Payoffs {
-    /// By the remainder of the fingerprint, the number of its payoff; 0 if it has none.
-    numbers: [u8; PLACES],
-    /// How many have a number.
-    used: u8,
-    payoffs: [Payoff; PLACES],
-}
+static PAYOFFS: Local<RefCell<[Payoff; PLACES]>> = Local::new(RefCell::new([UNKNOWN; PLACES]));
 
-static PAYOFFS: Local<RefCell<Payoffs>> =
-    Local::new(RefCell::new(Payoffs { numbers: [0; PLACES], used: 0, payoffs: [UNKNOWN; PLACES] }));
-
-impl Payoffs {
-    /// The payoff in the place of a fingerprint.
-    #[inline]
-    fn of(&mut self, fingerprint: Fingerprint) -> &mut Payoff {
-        let number = &mut self.numbers[(fingerprint.0 % PLACES as u64) as usize];
-        if *number == 0 {
-            self.used += 1;
-            *number = self.used;
-        }
-        &mut self.payoffs[usize::from(*number - 1)]
-    }
+/// Lends the payoff in the place of a fingerprint to `f`.
+fn with_payoff<R>(fingerprint: Fingerprint, f: impl FnOnce(&mut Payoff) -> R) -> R {
+    PAYOFFS.with_borrow_mut(|payoffs| f(&mut payoffs[(fingerprint.0 % PLACES as u64) as usize]))
 }
 
 /// The setting that executions are compared with, as bits.
@@ -131,8 +110,7 @@ pub fn skips_lookup(fingerprint: Fingerprint) -> bool {
 
 /// Counts a lookup; says whether it is measured.
 fn is_measured(fingerprint: Fingerprint) -> bool {
-    PAYOFFS.with_borrow_mut(|payoffs| {
-        let payoff = payoffs.of(fingerprint);
+    with_payoff(fingerprint, |payoff| {
         let is_due = payoff.lookups == 0 || payoff.fingerprint != fingerprint;
         payoff.lookups = (payoff.lookups + 1) % MEASURED_EVERY;
         is_due
@@ -141,8 +119,7 @@ fn is_measured(fingerprint: Fingerprint) -> bool {
 
 /// Does what `skips_lookup` promises, for executions that may be skipped.
 fn decide(fingerprint: Fingerprint) -> bool {
-    PAYOFFS.with_borrow_mut(|payoffs| {
-        let payoff = payoffs.of(fingerprint);
+    with_payoff(fingerprint, |payoff| {
         learn(payoff, fingerprint);
         if !is_quick(payoff, fingerprint) {
             return false;
@@ -194,7 +171,6 @@ fn tell(fingerprint: Fingerprint, taken: Duration) {
 
 /// Returns true if the last executions of statements with this fingerprint were too quick, by all that is remembered
 /// there.
-#[inline]
 fn is_quick(payoff: &Payoff, fingerprint: Fingerprint) -> bool {
     payoff.is_of(fingerprint, threshold()) && payoff.credit.is_zero() && payoff.quick_runs >= QUICK_RUNS
 }
@@ -203,8 +179,7 @@ fn is_quick(payoff: &Payoff, fingerprint: Fingerprint) -> bool {
 #[inline]
 pub fn will_skip_lookup(fingerprint: Fingerprint) -> bool {
     settings::min_execution_time_ms() != 0.0
-        && PAYOFFS.with_borrow_mut(|payoffs| {
-            let payoff = payoffs.of(fingerprint);
+        && with_payoff(fingerprint, |payoff| {
             learn(payoff, fingerprint);
             is_quick(payoff, fingerprint) && payoff.skipped + 1 < payoff.look_up_at
         })
@@ -213,23 +188,28 @@ pub fn will_skip_lookup(fingerprint: Fingerprint) -> bool {
 /// Counts an execution that is skipped because of `will_skip_lookup`.
 #[inline]
 pub fn count_skipped(fingerprint: Fingerprint) {
-    PAYOFFS.with_borrow_mut(|payoffs| payoffs.of(fingerprint).skipped += 1);
+    with_payoff(fingerprint, |payoff| payoff.skipped += 1);
 }
 
-/// Notes how long an execution of a statement with this fingerprint has taken, and whether that was too quick to be
+/// Notes how long an execution of a statement with this fingerprint has taken; returns true if that was too quick to be
 /// stored. Other sessions are told of it unless this one has found enough quick runs: then it would tell nothing new,
-/// and write to shared memory all the time.
-pub fn note_run(fingerprint: Fingerprint, taken: Duration, too_quick: bool) {
+/// and write to shared memory all the time. A slow one that was not looked up may have had no processor for a while, as
+/// any may on a busy machine: the next one is looked up, and decides.
+pub fn note_run(fingerprint: Fingerprint, taken: Duration, was_looked_up: bool) -> bool {
+    let too_quick = taken < settings::min_execution_time();
     note(fingerprint, |payoff| {
         if !too_quick || payoff.quick_runs < QUICK_RUNS {
             tell(fingerprint, taken);
         }
         if too_quick || taken < payoff.price * CHEAP {
             payoff.note_in_vain();
-        } else {
+        } else if was_looked_up {
             payoff.note_worth(taken / SPENT);
+        } else {
+            payoff.quick_runs = payoff.quick_runs.min(QUICK_RUNS - 1);
         }
     });
+    too_quick
 }
 
 /// Notes how long an execution has taken that was not read to its end. A quick one needed no lookup; of a slow one
@@ -269,8 +249,7 @@ pub fn note_looked_up() {
 
 fn note(fingerprint: Fingerprint, change: impl FnOnce(&mut Payoff)) {
     let threshold = threshold();
-    PAYOFFS.with_borrow_mut(|payoffs| {
-        let payoff = payoffs.of(fingerprint);
+    with_payoff(fingerprint, |payoff| {
         if !payoff.is_of(fingerprint, threshold) {
             *payoff = Payoff { fingerprint, threshold, ..UNKNOWN };
         }

@@ -213,6 +213,9 @@ fn look_up(
             Some(Task::Store(miss))
         }
         Err(reason) => {
+            if let (Reason::UpdatableCursor, Some(fingerprint)) = (reason, planned_as) {
+                quick_statements::note_part(fingerprint, std::time::Duration::ZERO);
+            }
             if may_pass(reason) {
                 let of_form = || plan_marker::form_of(desc.plan()).map(Fingerprint::of_form);
                 timing::time_run(planned_as.or_else(of_form));

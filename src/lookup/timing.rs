@@ -13,12 +13,7 @@ use crate::pg::backend;
 use crate::pg::backend_local::Local;
 use crate::query::hashes::FormId;
 use crate::session::{self, Purpose, Timed};
-use crate::{settings, shmem};
-
-/// Statements of a session that may have to read from the catalogs what later ones find in its memory. Their time
-/// begins with their run: they take long to plan, whatever they ask. That of others begins with their message, which
-/// costs no look at the clock, and is rather too long than too short: then the next one like it is looked up.
-const FIRST_STATEMENTS: u64 = 64;
+use crate::shmem;
 
 /// The form whose parts were planned last, and the microseconds that this took; `None` once its run was noted.
 static PLANNED_PARTS: Local<Cell<Option<(FormId, u64)>>> = Local::new(Cell::new(None));
@@ -44,14 +39,6 @@ pub fn time_statement(form: FormId, combined: bool) {
     session::time_run(Some(Timed { alike: form.0, purpose: Purpose::Parts { combined }, began }));
 }
 
-/// A run begins.
-#[inline]
-pub fn begin_run() {
-    if session::statement_number() <= FIRST_STATEMENTS {
-        session::begin_timed(backend::now);
-    }
-}
-
 /// A run has ended: notes its time, if it was timed.
 #[inline]
 pub fn end_run() {
@@ -62,13 +49,10 @@ pub fn end_run() {
 
 #[inline(never)]
 fn note(Timed { alike, purpose, began }: Timed) {
-    let began = began.unwrap_or_else(backend::statement_start);
+    let Some(began) = began else { return };
     let micros = u64::try_from(backend::now() - began).unwrap_or(0);
     match purpose {
-        Purpose::Lookup => {
-            let too_quick = (micros as f64) < settings::min_execution_time_ms() * 1000.0;
-            quick_statements::note_run(Fingerprint(alike), Duration::from_micros(micros), too_quick);
-        }
+        Purpose::Lookup => _ = quick_statements::note_run(Fingerprint(alike), Duration::from_micros(micros), false),
         Purpose::Parts { combined } => note_form(FormId(alike), micros, combined),
     }
 }

@@ -97,12 +97,8 @@ pub fn check(
 /// # Errors
 /// The reason to refuse the query.
 fn find_out(call: &Call<'_>, form: FormHash, versions: Versions) -> Result<QueryTraits, Reason> {
-    checking::check(call.query()).traits.inspect_err(|reason| {
-        // What a transaction sees that has changed definitions itself may be rolled back.
-        if rules::check_own_writes(&[]).is_ok() {
-            forms::remember(form, versions, Finding::Refused(*reason));
-        }
-    })
+    let refused = |reason: &Reason| forms::remember(form, versions, Finding::Refused(*reason));
+    checking::check(call.query()).traits.inspect_err(refused)
 }
 
 /// Attaches a refusal to a finished plan.
@@ -145,9 +141,7 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdi
     // A message that arrives while the plan is made finds no plan that it could invalidate: PostgreSQL loses it.
     let unsettled = portal::messages_received() != eligible.messages;
     let is_partitioned = relations::check(plan).map_err(|refusal| refusal.reason);
-    // The plan, and what is remembered, may outlive a transaction that changes definitions, and its rollback.
-    let own_definitions = rules::check_own_writes(&[]);
-    if !eligible.known && !unsettled && own_definitions.is_ok() {
+    if !eligible.known && !unsettled {
         remember(form, &eligible);
     }
     let checked = is_partitioned.and_then(|is_partitioned| {
@@ -157,7 +151,8 @@ pub fn of_plan(plan: Tree<'_, pg_sys::PlannedStmt>, eligible: Eligible) -> Verdi
             // Functions that run before the first row, or in another process, are not seen.
             return Err(Reason::TooComplex);
         }
-        own_definitions.map(|()| is_partitioned)
+        // The plan may outlive a transaction that changes definitions, and its rollback.
+        rules::check_own_writes(&[]).map(|()| is_partitioned)
     });
     let form = form.id();
     match checked {

@@ -43,6 +43,8 @@ pub const MADV_DONTNEED: c_int = 4;
 unsafe extern "C" {
     /// sys/mman.h
     pub fn madvise(start: *mut c_void, bytes: usize, advice: c_int) -> c_int;
+    /// time.h; in microseconds (POSIX).
+    pub safe fn clock() -> c_long;
     /// string.h
     pub fn strcmp(one: *const c_char, other: *const c_char) -> c_int;
     /// access/xact.h

@@ -52,6 +52,8 @@ pub struct Identity {
     pub calls_users: bool,
     /// A query without FROM hands times on to the one around it (`handed_times`).
     pub hands_times_on: bool,
+    /// Whether it is eligible depends on values of constants: its form has them.
+    pub reads_constants: bool,
     /// Its clock expressions.
     clock: ClockExpressions,
 }
@@ -110,7 +112,8 @@ pub fn of(node: Tree<'_, pg_sys::Node>, seed: u64) -> Result<Identity, Reason> {
     if too_complex {
         return Err(Reason::TooComplex);
     }
-    if is_complete { Ok(Identity { form, tree, calls_users, hands_times_on, clock }) } else { Err(Reason::OutOfMemory) }
+    let identity = Identity { form, tree, calls_users, hands_times_on, reads_constants, clock };
+    if is_complete { Ok(identity) } else { Err(Reason::OutOfMemory) }
 }
 
 impl Identity {

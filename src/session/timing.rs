@@ -4,6 +4,7 @@
 use std::cell::Cell;
 
 use super::nesting::at_top_level;
+use crate::pg::backend;
 use crate::pg::backend_local::Local;
 
 /// What the time of a run tells.
@@ -63,13 +64,13 @@ pub fn take_fingerprint() -> Option<u64> {
     PLANNED.take()
 }
 
-/// A run begins, at a time that is asked for only if the statement that runs now, at this level, is timed.
+/// A run begins, at a time that is asked for only if the statement that runs now, at this level, is timed. Its message
+/// may have had others before.
 #[inline]
-pub fn begin_timed(now: impl FnOnce() -> i64) {
-    if is_timed()
-        && let Some(timed) = TIMED.get().filter(|timed| timed.began.is_none())
-    {
-        TIMED.set(Some(Timed { began: Some(now()), ..timed }));
+pub fn begin_timed() {
+    if is_timed() {
+        let begun = |timed: Timed| Timed { began: timed.began.or_else(|| Some(backend::now())), ..timed };
+        TIMED.set(TIMED.get().map(begun));
     }
 }
 

@@ -24,6 +24,7 @@ HEADERS = """#include "postgres.h"
 #undef USE_OPENSSL
 #undef USE_ICU
 #include <sys/mman.h>
+#include <time.h>
 #include "access/heapam_xlog.h"
 #include "access/htup_details.h"
 #include "access/xact.h"

@@ -33,9 +33,15 @@ pub(super) struct Carried {
     /// The expression and the interval, ready to be computed; each is null if there is none, or if making it ready has
     /// failed. `None` if nobody has tried.
     prepared: Cell<Option<[*mut pg_sys::ExprState; 2]>>,
+    /// Where the comparison of a length last turned.
+    pub turned: Cell<i64>,
 }
 
 impl Carried {
+    fn new(noted: Noted, conditions: *mut pg_sys::List) -> Self {
+        Self { noted, conditions, prepared: Cell::new(None), turned: Cell::new(0) }
+    }
+
     /// The same with other nodes.
     ///
     /// # Safety
@@ -43,7 +49,7 @@ impl Carried {
     #[inline(always)]
     unsafe fn with(&self, other: impl Fn(*mut pg_sys::Node) -> *mut pg_sys::Node) -> Self {
         let noted = Noted { expression: other(self.noted.expression), by: other(self.noted.by), ..self.noted };
-        Self { noted, conditions: other(self.conditions.cast()).cast(), prepared: Cell::new(None) }
+        Self::new(noted, other(self.conditions.cast()).cast())
     }
 
     /// What computes it.
@@ -96,7 +102,7 @@ impl ClockTrees {
             let conditions = query.filter(|_| noted.table > 0).map(|query| conditions::of_table(query, noted.table));
             let conditions = conditions.unwrap_or(std::ptr::null_mut());
             // SAFETY: nodes of that query, or a new one.
-            unsafe { Carried { noted: *noted, conditions, prepared: Cell::new(None) }.with(|node| executable(node)) }
+            unsafe { Carried::new(*noted, conditions).with(|node| executable(node)) }
         };
         Some(Self::made_of(noted.iter().chain(&today).map(entry).collect()))
     }

@@ -9,7 +9,7 @@
 use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys::{self, Datum, Oid};
 
-use super::carried::ClockTrees;
+use super::carried::{Carried, ClockTrees};
 use super::column_comparisons::Split;
 use super::cuts::Cuts;
 use super::expression::type_of;
@@ -189,7 +189,7 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Computed) -> Option<()> {
             let [expression, interval] = entry.prepared();
             let value = value_of(type_of(entry.expression()?), expression, clock.params)?;
             let by = match Tree::enter(by) {
-                Some(by) if type_of(by) == pg_sys::BOOLOID => turning(interval, clock.params),
+                Some(by) if type_of(by) == pg_sys::BOOLOID => turning(entry, interval, clock.params),
                 Some(by) => Some(value_of(type_of(by), interval, clock.params)?),
                 None => None,
             };
@@ -199,12 +199,13 @@ unsafe fn run(clock: &Clock<'_>, results: *mut Computed) -> Option<()> {
     Some(())
 }
 
-/// The interval at which a comparison turns, which was made ready; `None` if there is none. What it raises jumps over
-/// this frame.
+/// The interval at which a comparison turns, which was made ready; `None` if there is none (`turn`). What it raises
+/// jumps over this frame.
 ///
 /// # Safety
 /// As `turn`, or null.
 unsafe fn turning(
+    entry: &Carried,
     prepared: *mut pg_sys::ExprState,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
 ) -> Option<Value> {
@@ -213,7 +214,7 @@ unsafe fn turning(
     // SAFETY: the caller's promise; as many bytes as are written.
     let at = unsafe {
         let room: *mut pg_sys::Interval = direct!(pg_sys::palloc(size_of::<pg_sys::Interval>())).cast();
-        room.write(turn(prepared, params)?);
+        room.write(turn(prepared, params, &entry.turned)?);
         room
     };
     Some(Value { datum: Datum::from(at), is_null: false, type_oid, form })

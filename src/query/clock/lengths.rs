@@ -2,6 +2,8 @@
 //! less for a longer difference than for a shorter one, or, behind a negative divisor, none is greater. So what
 //! compares them with a constant turns at one length, which the server's own functions are asked for. Keeps nothing.
 
+use std::cell::Cell;
+
 use pgrx::pg_sys::{self, Datum, Interval, Oid};
 
 use super::expression::both;
@@ -61,11 +63,16 @@ const FIELDS: [&[u8]; 3] = [b"epoch", b"day", b"days"];
 const LONGEST: i64 = 4000 * DAY;
 
 /// The shortest interval for which the comparison is not what it is for all shorter ones; `None` if it does not turn.
-/// What it raises, also for differences further away, jumps over the frame.
+/// `last` is where one like it was last found to turn, and is set. What it raises, also for differences further away,
+/// jumps over the frame.
 ///
 /// # Safety
 /// What `prepare` has made of `of_interval`; null, or parameters that are there.
-pub(super) unsafe fn turn(comparison: *mut pg_sys::ExprState, params: pg_sys::ParamListInfo) -> Option<Interval> {
+pub(super) unsafe fn turn(
+    comparison: *mut pg_sys::ExprState,
+    params: pg_sys::ParamListInfo,
+    last: &Cell<i64>,
+) -> Option<Interval> {
     // As `-` of two timestamps gives it (`interval_justify_hours`).
     let interval = |length: i64| Interval { month: 0, day: (length / DAY) as i32, time: length % DAY };
     let holds = |length: i64| {
@@ -74,14 +81,18 @@ pub(super) unsafe fn turn(comparison: *mut pg_sys::ExprState, params: pg_sys::Pa
         let (value, is_null) = unsafe { compute_for(comparison, params, Datum::from(&raw mut interval)) };
         (!is_null).then_some(value.value() != 0)
     };
-    let (mut shorter, mut longer) = (-LONGEST, LONGEST);
     let (short, long) = (holds(-i64::MAX)?, holds(i64::MAX)?);
-    if short == long || holds(shorter)? != short || holds(longer)? != long {
+    let turns_between = |shorter: i64, longer: i64| Some(holds(shorter)? == short && holds(longer)? == long);
+    // It turns once, if at all.
+    let near = (last.get() - 1, last.get());
+    let (mut shorter, mut longer) = if turns_between(near.0, near.1)? { near } else { (-LONGEST, LONGEST) };
+    if short == long || !turns_between(shorter, longer)? {
         return None;
     }
     while longer - shorter > 1 {
         let middle = i64::midpoint(shorter, longer);
         *(if holds(middle)? == short { &mut shorter } else { &mut longer }) = middle;
     }
+    last.set(longer);
     Some(interval(longer))
 }

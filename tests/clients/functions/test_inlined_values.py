@@ -311,3 +311,17 @@ def test_odd_places(made, query):
     made.execute("UPDATE t SET a = a + 1; UPDATE parted SET a = a + 1")
     outcome(made, query)
     outcome(made, query, prepare=True)
+
+
+def test_a_refusal_for_the_name_of_a_setting_is_none_for_others(session):
+    session.execute("""CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 20) g;
+        CREATE FUNCTION shown(name text) RETURNS text STABLE LANGUAGE sql AS 'SELECT current_setting(name)';
+        SET app.tenant = '7'""")
+    for _ in range(3):
+        session.rows("SELECT count(*) FROM t WHERE a <> length(shown('work_mem'))")
+        assert session.outcome() == ("BYPASS", "session_function")
+    for expected in ("MISS", "HIT"):
+        assert session.rows("SELECT count(*) FROM t WHERE a <> length(shown('app.tenant'))") == [(19,)]
+        assert session.status() == expected
+    session.execute("SET app.tenant = 'a name that is longer than all'")
+    assert session.rows("SELECT count(*) FROM t WHERE a <> length(shown('app.tenant'))") == [(20,)]
