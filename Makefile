@@ -30,7 +30,7 @@ help:
 	@echo 'make test-monitoring the dashboard of monitoring/ through Debian'\''s exporter and Prometheus'
 	@echo 'make test-others     beside pgaudit, pg_stat_statements, hypopg, pg_cron and others that Debian has; ten minutes'
 	@echo 'make test-matrix     all suites on PostgreSQL 15, 17 and 18, in chroots that it makes; as root, some two hours'
-	@echo 'make test-mutants    plants faults where a mistake gives a wrong answer, and expects each to be seen; as root, some half an hour'
+	@echo 'make test-mutants    plants faults where a mistake gives a wrong answer, and expects each to be seen; as root, some three quarters of an hour'
 	@echo 'make test-pg-upgrade pg_upgrade from 15 to 17 and from 17 to 18, in chroots that it makes; as root'
 	@echo 'make install         build and install the extension for PG_CONFIG'
 	@echo 'make deb             Debian packages for each installed major version, in target/deb'
@@ -136,7 +136,7 @@ test-matrix:
 	@[ "$$(id -u)" = 0 ] || { echo 'make test-matrix needs root to make chroots: run it as root, or with sudo' >&2; exit 1; }
 	@tests/matrix/run.py
 
-# A fault in each file of the kernel of trust, one after the other.
+# A fault in each file of the kernel of trust, one after the other, and some outside of it that must change no answer.
 test-mutants: setup
 	@[ "$$(id -u)" = 0 ] || { echo 'make test-mutants needs root for mounts of its own: run it as root, or with sudo' >&2; exit 1; }
 	@$(PYTHON) -B tests/mutants/run.py

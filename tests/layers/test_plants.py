@@ -1,10 +1,13 @@
 """A fault is planted in each file of the kernel of trust, and each plant has one place. Whether the suites see them, tests/mutants/run.py tells."""
 
 import importlib.util
+import sys
 import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import kernel  # noqa: E402
 
 
 def load():
@@ -31,6 +34,18 @@ class Plants(unittest.TestCase):
         planted = {plant.file for plant in self.plants}
         for entry in self.mutants.listed("nothing"):
             self.assertTrue((ROOT / entry["file"]).is_file() and entry["file"] not in planted, entry["file"])
+
+    def test_each_is_a_whole_expression_or_statement(self):
+        for plant in self.plants:
+            with self.subTest(file=plant.file, right=plant.right):
+                for text in (plant.right, plant.wrong):
+                    self.assertEqual([text.count(one) for one in "([{"], [text.count(one) for one in ")]}"])
+                self.assertEqual(plant.wrong == "" or plant.wrong.endswith(";"), plant.right.endswith(";"))
+
+    def test_there_are_plants_in_ten_rooms_outside_of_the_kernel(self):
+        outside = [plant.file for plant in self.plants if plant.outside]
+        self.assertEqual([file for file in outside if kernel.part_of(file)], [])
+        self.assertGreaterEqual(len({Path(file).parent for file in outside}), 10)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
-"""Plants a fault in each file of the kernel of trust, one after the other, and asks the suites whether they see it.
+"""Plants a fault in each file of the kernel of trust, one after the other, and asks the suites whether they see it. And one in each of some
+rooms outside of it, which must change no answer.
 
     make test-mutants                              all plants; as root, since the library is installed where only this run sees it
     tests/mutants/run.py FILE ...                  the plants in these files, such as src/lookup/rules.rs, or with these numbers
     tests/mutants/run.py --unplanted               files of the kernel in which nothing is planted; builds and runs nothing
 
-plants.toml lists the plants: in a file, an expression or a statement that is right, one that is wrong, and the tests that must see it; and
-the files in which there is nothing to plant. All plants are compiled into one library, which reads PLANTED when a process starts; so a plant
+plants.toml lists the plants: in a file, an expression or a statement that is right, one that is wrong, and the tests that must see it; the
+files in which there is nothing to plant; and the plants outside of the kernel. With each of those the oracle, which must have come by there,
+runs for a minute and sees nothing. All plants are compiled into one library, which reads PLANTED when a process starts; so a plant
 costs its tests alone. A plant that no test sees within a minute survives, and fails the run. A statement that declares a variable cannot be
-planted, nor what is computed while compiling. What the tests print is in target/mutants/output/NUMBER.txt."""
+planted, nor an arm of a match, a pattern, or what is computed while compiling. What the tests print is in target/mutants/output/NUMBER.txt."""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from pathlib import Path
@@ -30,26 +33,34 @@ TREE = WORK / "tree"
 INSIDE = "PG_ARROW_CACHE_MUTANTS"
 LIMIT_S = 60
 WITHOUT_PLANT_S = 1800
+# What sees a difference of any answer, for how long, and when it is given up.
+ORACLE, ORACLE_SECONDS, ORACLE_LIMIT_S = "oracle", "60", 300
 # What `timeout` ends with when the time is over, and when it has killed.
 TOO_LATE = (124, 137)
 # What is printed when a test fails, while others run on.
 FAILED = re.compile(r"^\s*(not ok\b|#\s+Failed test|FAILED\b)|\bFAILED$", re.MULTILINE)
 QUICK = {"BUILD_PROFILE": "quick", "CARGO_INCREMENTAL": "1"}
+# Names the file that a process makes when it comes by its plant.
+MARK = "PLANT_MARK"
 READ_NUMBER = '''
-/// Returns true if this process has the plant with this number.
+/// Returns true if this process has the plant with this number, and leaves the mark that it came by.
 pub fn planted(number: u32) -> bool {
     static CHOSEN: std::sync::LazyLock<Option<u32>> =
         std::sync::LazyLock::new(|| std::env::var("PLANTED").ok()?.parse().ok());
-    *CHOSEN == Some(number)
+    static MARKED: std::sync::LazyLock<()> =
+        std::sync::LazyLock::new(|| drop(std::env::var("PLANT_MARK").map(|mark| std::fs::write(mark, ""))));
+    *CHOSEN == Some(number) && *MARKED == ()
 }
 '''
 
 
 class Plant:
-    def __init__(self, number, entry):
-        self.number, self.file = number, entry["file"]
+    """One of the kernel must be seen by its tests, one outside must not."""
+
+    def __init__(self, number, entry, outside):
+        self.number, self.file, self.outside = number, entry["file"], outside
         self.right, self.wrong = entry["right"].strip(), entry["wrong"].strip()
-        self.tests = entry.get("tests", "regress")
+        self.tests = ORACLE if outside else entry.get("tests", "regress")
 
 
 def compiled(planted):
@@ -65,7 +76,8 @@ def listed(kind):
 
 
 def plants():
-    return [Plant(number, entry) for number, entry in enumerate(listed("plant"), start=1)]
+    entries = [(entry, kind == "outside") for kind in ("plant", "outside") for entry in listed(kind)]
+    return [Plant(number, *entry) for number, entry in enumerate(entries, start=1)]
 
 
 def write(path, content, mode):
@@ -116,13 +128,26 @@ def mount_copies():
 def run_tests(tests, number, limit=LIMIT_S):
     """(exit status, seconds, what was printed)"""
     began = time.monotonic()
-    environment = {**os.environ, **QUICK, "PLANTED": str(number)}
+    environment = {**os.environ, **QUICK, "PLANTED": str(number), "ORACLE_SECONDS": ORACLE_SECONDS}
     command = ["timeout", "--kill-after=5", str(limit), "tests/run", *tests.split()]
     done = subprocess.run(command, cwd=TREE, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, errors="replace")
     (WORK / "output").mkdir(exist_ok=True)
     (WORK / "output" / f"{number}.txt").write_text(done.stdout)
     return done.returncode, time.monotonic() - began, done.stdout
+
+
+def judged(plant):
+    """(whether it is as it must be, what became of it, seconds)"""
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o777)   # the servers have an account of their own
+        mark = Path(directory) / "mark"
+        os.environ[MARK] = str(mark)
+        status, seconds, output = run_tests(plant.tests, plant.number, ORACLE_LIMIT_S if plant.outside else LIMIT_S)
+        comes_by = "" if mark.exists() else ", nothing comes by it"
+    seen = status != 0 and (status not in TOO_LATE or FAILED.search(output) is not None)
+    fine = status == 0 and not comes_by if plant.outside else seen
+    return fine, f"{'seen' if seen else 'not seen'} by {plant.tests}{comes_by}", seconds
 
 
 def together(all_tests):
@@ -155,15 +180,13 @@ def main():
         status, _, output = run_tests(tests, 0, WITHOUT_PLANT_S)
         if status != 0:
             sys.exit(f"{output[-3000:]}\nmutants: {tests} fails without a plant")
-    survived = 0
+    failed = 0
     for plant in chosen:
-        status, seconds, output = run_tests(plant.tests, plant.number)
-        seen = status != 0 and (status not in TOO_LATE or FAILED.search(output) is not None)
-        survived += not seen
-        how = "seen" if seen else "not seen"
-        print(f"{'ok' if seen else 'not ok'} {plant.number} - {plant.file}: {how} by {plant.tests} ({seconds:.0f} s)", flush=True)
-    print(f"1..{len(chosen)}\n# {survived} survived")
-    sys.exit(1 if survived else 0)
+        fine, what, seconds = judged(plant)
+        failed += not fine
+        print(f"{'ok' if fine else 'not ok'} {plant.number} - {plant.file}: {what} ({seconds:.0f} s)", flush=True)
+    print(f"1..{len(chosen)}\n# {failed} are not as they must be")
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":

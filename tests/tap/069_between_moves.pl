@@ -4,6 +4,7 @@
 use strict;
 use warnings FATAL => 'all';
 
+use File::Basename;
 use FindBin;
 use lib $FindBin::RealBin;
 
@@ -11,13 +12,13 @@ use ArrowCacheTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $library = "$PostgreSQL::Test::Utils::tmp_check/slow_definer.so";
 chomp(my $include = `$ENV{PG_CONFIG} --includedir-server`);
+my ($definer_library, $starter_library) = map { "$PostgreSQL::Test::Utils::tmp_check/$_.so" } qw(slow_definer slow_starter);
 system_or_bail($ENV{CC} // 'cc', '-shared', '-fPIC', '-O1', '-Wall', '-Werror', "-I$include",
-	"$FindBin::RealBin/slow_definer.c", '-o', $library);
+	"$FindBin::RealBin/" . basename($_, '.so') . '.c', '-o', $_) for $definer_library, $starter_library;
 
 my $node = new_server('between_moves', conf => qq{
-shared_preload_libraries = '$library,pg_arrow_cache'
+shared_preload_libraries = '$definer_library,pg_arrow_cache,$starter_library'
 max_prepared_transactions = 5
 });
 $node->safe_psql('postgres', q{
@@ -98,6 +99,33 @@ for my $change (@CHANGES)
 	touch("$folder/told.go");
 	$definer->quit;
 	is_deeply([ map { [ ask($informed, $query) ] } 1 .. 2 ], [ [ $new, 'MISS' ], [ $new, 'HIT' ] ], "$what: cached again");
+	$_->quit for $deaf, $informed;
+}
+
+# A prepared plan of who had not heard, started under a snapshot that sees the change, and looked at when all has been told: PostgreSQL does
+# not hold it valid any more, or never did.
+my $rows = 30;
+for my $mode (qw(generic custom))
+{
+	my $before = "PREPARE counts(int) AS SELECT count(*) FROM sales WHERE v > \$1; SET plan_cache_mode = force_${mode}_plan";
+	my $what = "a $mode plan that is started late";
+	my ($deaf, $informed) = map { warm_session('EXECUTE counts(0)', $before) } 1 .. 2;
+	my ($first, $last) = ($rows + 1, $rows + 10);
+	$node->safe_psql('postgres', "CREATE TABLE late_$mode AS SELECT v FROM generate_series($first, $last) v");
+	my ($definer, $folder) = start_slowly("ALTER TABLE sales ATTACH PARTITION late_$mode FOR VALUES FROM ($first) TO ($last + 1)");
+	wait_for_file("$folder/visible.reached");
+	my $held = PostgreSQL::Test::Utils::tempdir();
+	chmod 0777, $held;
+	touch("$held/planned.go");
+	$deaf->query_until(qr/begins/, "\\echo begins\nSET slow_starter.word = 'sales'; SET slow_starter.folder = '$held'; "
+		  . "EXECUTE counts(0); SET slow_starter.folder = '';\n");
+	wait_for_file("$held/starting.reached");
+	touch("$folder/$_.go") for qw(visible told);
+	$definer->quit;
+	touch("$held/starting.go");
+	is($deaf->query_safe("\\echo ends"), "$rows\nends", "$what: who had not heard computes the old answer");
+	$rows += 10;
+	is_deeply([ map { [ ask($informed, 'EXECUTE counts(0)') ] } 1 .. 2 ], [ [ $rows, 'MISS' ], [ $rows, 'HIT' ] ], "$what: it is not stored");
 	$_->quit for $deaf, $informed;
 }
 

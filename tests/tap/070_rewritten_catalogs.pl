@@ -22,6 +22,8 @@ $primary->safe_psql('postgres', q{
 	CREATE TABLE part_2 PARTITION OF parts FOR VALUES FROM (10) TO (20);
 	ALTER TABLE part_2 ADD CHECK (k IS NOT NULL AND k >= 10 AND k < 20);
 	INSERT INTO parts VALUES (1, 1), (11, 100);
+	CREATE TYPE mood AS ENUM ('sad');
+	CREATE TABLE feelings AS SELECT 'sad'::mood AS v;
 });
 my $standby = new_standby('standby', $primary);
 my ($writer, $other) = map { session($primary) } 1 .. 2;
@@ -61,6 +63,9 @@ follows('pg_proc', 'SELECT sum(twice(v)) FROM t', 110, 165, sub {
 # From now on the messages of a commit alone tell that a function has changed.
 follows('pg_proc, later', 'SELECT sum(twice(v)) FROM t', 165, 220, sub {
 	write_sql($writer, q{CREATE OR REPLACE FUNCTION twice(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 * 4'}) });
+
+write_sql($other, 'VACUUM FULL pg_enum');
+follows('pg_enum', 'SELECT v::text FROM feelings', 'sad', 'glum', sub { write_sql($writer, q{ALTER TYPE mood RENAME VALUE 'sad' TO 'glum'}) });
 
 # The first half of a concurrent detachment writes to pg_inherits alone, which has no system cache.
 write_sql($other, 'VACUUM FULL pg_inherits');

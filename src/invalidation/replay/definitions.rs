@@ -22,12 +22,15 @@ const WHOLE_CATALOG: i8 = pg_sys::SHAREDINVALCATALOG_ID as i8;
 /// has written the row.
 const WITHOUT_CACHE: [u16; 4] = [2604, 2611, 2620, 3256]; // pg_attrdef, pg_inherits, pg_trigger, pg_policy
 
-/// What a commit has redefined, by what is noted of it and by its messages; and whether it gives a catalog a new file.
-/// Those who run then may change rows of the old one and of the new one, and only of the old one it is known which
-/// catalog it belongs to.
-pub fn redefined_by(commit: &Ended<'_>, changes: &ReplayedChanges) -> (Definitions, bool) {
+/// What a commit has redefined, by what is noted of it and by its messages.
+///
+/// It may have changed rows of both files of a catalog that another one has rewritten meanwhile. Only of the old one it
+/// is known which catalog it belongs to. A row that is noted there redefines as much as one of the new file would. A
+/// note in place may hide no more than messages about pg_class, and each row of pg_class sends one about a relation,
+/// too, which counts because there are rows of the new file.
+pub fn redefined_by(commit: &Ended<'_>, changes: &ReplayedChanges) -> Definitions {
     let mut redefined = Definitions::default();
-    let (mut has_rows, mut rewrites_catalog, mut names_relations) = (false, false, false);
+    let (mut has_rows, mut names_relations) = (false, false);
     // Catalogs that it is noted with. This is filled once: a commit may have thousands of sub-transactions.
     let mut noted = [false; FIRST_USER_OID as usize];
     let mut note = |catalog: u16| noted.get_mut(usize::from(catalog)).into_iter().for_each(|known| *known = true);
@@ -61,10 +64,7 @@ pub fn redefined_by(commit: &Ended<'_>, changes: &ReplayedChanges) -> (Definitio
                     redefined.add_database();
                 }
             }
-            WHOLE_CATALOG => {
-                rewrites_catalog = true;
-                redefined = Definitions::ALL;
-            }
+            WHOLE_CATALOG => redefined = Definitions::ALL,
             // Files, the map of catalogs' files, and catalogs without caches that no result rests on.
             _ => {}
         }
@@ -72,7 +72,7 @@ pub fn redefined_by(commit: &Ended<'_>, changes: &ReplayedChanges) -> (Definitio
     if !names_relations && WITHOUT_CACHE.into_iter().any(is_noted) {
         redefined = Definitions::ALL;
     }
-    (redefined, rewrites_catalog)
+    redefined
 }
 
 /// Calls `visit` with the slots of all that a commit redefines: these definitions, with that of all catalogs first, and

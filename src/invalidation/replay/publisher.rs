@@ -32,16 +32,11 @@ pub struct Publisher {
     /// earlier one has changed, and a transaction may change thousands of leaves in turns. It is in the place of its
     /// hash, or not at all. What has ended changes nothing more, so that it may stay.
     known: [(u32, RelationFile); MOST_KNOWN],
-    /// The notes of transactions up to this id may lack catalogs: one was rewritten while they ran.
-    incomplete: u64,
 }
 
 /// It lies where pages that are not touched take no memory: only the startup process touches it.
-static PUBLISHER: Local<UnsafeCell<Publisher>> = Local::new(UnsafeCell::new(Publisher {
-    changes: ReplayedChanges::new(),
-    known: [NOTHING; MOST_KNOWN],
-    incomplete: 0,
-}));
+static PUBLISHER: Local<UnsafeCell<Publisher>> =
+    Local::new(UnsafeCell::new(Publisher { changes: ReplayedChanges::new(), known: [NOTHING; MOST_KNOWN] }));
 
 /// The publisher of this process.
 ///
@@ -147,8 +142,7 @@ impl Publisher {
     fn publish(&mut self, commit: &Ended<'_>) -> Option<Definitions> {
         let store = shmem::store_without_area()?;
         let versions = store.versions();
-        let next = compat::next_full_transaction_id();
-        let xid = widen_xid(next, commit.xid);
+        let xid = widen_xid(compat::next_full_transaction_id(), commit.xid);
         let (mut count, mut last, mut has_catalogs) = (0, None, false);
         let mut publish = |slot: SlotId| {
             // Sub-transactions often change the same.
@@ -165,12 +159,8 @@ impl Publisher {
         }
         let mut redefined = Definitions::default();
         if has_catalogs || !commit.messages.is_empty() {
-            let rewrites_catalog;
-            (redefined, rewrites_catalog) = redefined_by(commit, &self.changes);
-            if rewrites_catalog {
-                self.incomplete = next;
-            }
-            if xid <= versions.base_floor().max(self.incomplete) && !commit.messages.is_empty() {
+            redefined = redefined_by(commit, &self.changes);
+            if xid <= versions.base_floor() && !commit.messages.is_empty() {
                 // Not all may be noted that it has changed, so its messages may be about other catalogs than those that
                 // are.
                 redefined = Definitions::ALL;

@@ -56,6 +56,17 @@ def test_set_between(client, session):
     assert bypassed(session) == before + 1
 
 
+def test_what_is_computed_after_a_change_is_not_stored(client, session):
+    """A miss, whose key has the settings of its start."""
+    session.rows("SELECT arrow_cache.flush()")
+    client.parse(QUERY).bind().step("2")
+    set_style(client, "German")
+    assert data_rows(client.execute().sync()) == GERMAN
+    for status in ("MISS", "HIT"):
+        assert session.rows(QUERY) == [(day.decode(),) for day, in ISO]
+        assert session.status() == status
+
+
 def test_set_and_set_back(client):
     client.parse(QUERY).bind().step("2")
     set_style(client, "German")
