@@ -11,8 +11,10 @@ use crate::cache::seat::Seat;
 use crate::cache::speed_word::SpeedWord;
 use crate::cache::statement_record::{Gathering, StatementRecord, WAYS};
 use crate::versions::definers;
+use crate::versions::places::LINES;
 use crate::versions::slot::Slot;
 use crate::versions::slots::slot_count;
+use crate::versions::tracked::Line;
 use std::fmt;
 
 /// Number of partitions of the index, each with a lock.
@@ -93,6 +95,7 @@ pub struct Layout {
     pub(crate) header: usize,
     pub(crate) slots: usize,
     pub(crate) slot_count: usize,
+    pub(crate) tracked: usize,
     pub(crate) definers: usize,
     pub(crate) claims: usize,
     pub(crate) stripes: usize,
@@ -129,6 +132,7 @@ impl Layout {
         let header = part(size_of::<Header>());
         let slot_count = slot_count(sizes.memory);
         let slots = part(slot_count * size_of::<Slot>());
+        let tracked = part(LINES * size_of::<Line>());
         let definers = part(definers::COUNTS * size_of::<u32>());
         let claims = part(CLAIMS * size_of::<ClaimPlace>());
         let stripes = part(STRIPES * size_of::<Stripe>());
@@ -155,6 +159,7 @@ impl Layout {
             header,
             slots,
             slot_count,
+            tracked,
             definers,
             claims,
             stripes,
@@ -201,6 +206,7 @@ mod tests {
             let offsets = [
                 layout.header,
                 layout.slots,
+                layout.tracked,
                 layout.definers,
                 layout.claims,
                 layout.stripes,
