@@ -50,6 +50,8 @@ static TRUSTED_EXTENSIONS: GucSetting<Option<CString>> = GucSetting::<Option<CSt
 static LOG_DECISIONS: GucSetting<LogDecisions> = GucSetting::<LogDecisions>::new(LogDecisions::Off);
 /// The version of this library. Nobody can set it.
 static VERSION: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(VERSION_TEXT));
+/// Off: this session stores no answer that outlives changes of other rows, and notes no values that it changes.
+static PRECISE_INVALIDATION: GucSetting<bool> = GucSetting::<bool>::new(true);
 /// Developer option: each query that can be computed from fragments is, from its first run on.
 static DEBUG_FORCE_FRAGMENTS: GucSetting<bool> = GucSetting::<bool>::new(false);
 
@@ -73,6 +75,7 @@ pub fn define(check_trusted: pg_sys::GucStringCheckHook) {
     define_sizes_of_shared_memory();
     define_admission();
     define_fragments();
+    define_grain();
     define_waiting();
     define_staleness();
     define_trust(check_trusted);
@@ -97,6 +100,18 @@ fn define_switches() {
         c"Stores new results; when off, existing ones are still served.",
         c"",
         &POPULATE,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+}
+
+/// What a change outdates.
+fn define_grain() {
+    GucRegistry::define_bool_guc(
+        c"pg_arrow_cache.precise_invalidation",
+        c"Lets an answer over certain values of a column outlive changes of rows with other values.",
+        c"When off, this session stores no such answers, and its changes outdate all answers over a table.",
+        &PRECISE_INVALIDATION,
         GucContext::Userset,
         GucFlags::default(),
     );
@@ -354,6 +369,11 @@ pub fn min_runs() -> u32 {
 /// Returns true if this session computes answers from fragments.
 pub fn enable_fragments() -> bool {
     now(&ENABLE_FRAGMENTS)
+}
+
+/// Returns true if this session's answers and changes concern values of columns where they can.
+pub fn precise_invalidation() -> bool {
+    now(&PRECISE_INVALIDATION)
 }
 
 /// Least usual time of a query that is computed from fragments.

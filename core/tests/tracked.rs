@@ -132,6 +132,23 @@ fn a_relation_that_is_of_no_use_gives_way() {
 }
 
 #[test]
+fn a_relation_is_taken_out_as_it_was_seen() {
+    let block = Block::new();
+    let other = neighbour(&block, 7);
+    block.take_in(7, 3, 0);
+    assert!(block.registry().beside(5, 7).is_none());
+    let (seen, last_use) = block.registry().beside(5, other).unwrap();
+    assert_eq!((seen.database, seen.relation, last_use), (5, 7, 0));
+    block.take_in(7, 4, 0);
+    block.registry().take_out(&seen, &block.versions(), 0);
+    assert_eq!(block.columns(7), Some(vec![3, 4]), "it has another column now");
+    let (seen, _) = block.registry().beside(5, other).unwrap();
+    let before = block.coarse(7).version;
+    block.registry().take_out(&seen, &block.versions(), 0);
+    assert_eq!((block.columns(7), block.coarse(7).version), (None, before + 1));
+}
+
+#[test]
 fn wishes_are_counted_until_there_are_enough() {
     let block = Block::new();
     let registry = block.registry();

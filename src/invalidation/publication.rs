@@ -15,8 +15,9 @@ use pgrx::pg_sys;
 use crate::invalidation::catalogs::is_meaningful_catalog;
 use crate::invalidation::definitions::Definitions;
 use crate::invalidation::queried_relations::may_carry_results;
+use crate::invalidation::rows::Coarse;
 use crate::invalidation::writer::Writer;
-use crate::invalidation::{redefinition, track_counts, write_set};
+use crate::invalidation::{extent, redefinition, track_counts, write_set};
 use crate::pg::backend;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::transaction_changes;
@@ -42,16 +43,11 @@ pub fn publish(preparing: bool) {
     }
     let Some(store) = shmem::store() else { return };
     let writer = Writer::new(&store, xid);
-    let (mut slots, mut definitions) = (Vec::new(), Definitions::default());
+    let (mut slots, mut changed, mut definitions) = (Vec::new(), Vec::new(), Definitions::default());
     // What there is no memory to list is published at once.
-    let mut add = |slot: SlotId| {
-        if slots.add(slot).is_err() {
-            writer.publish(slot);
-        }
-    };
     let mut add_relation = |relation: u32| {
-        if may_carry_results(relation) {
-            add(writer.relation(relation));
+        if changed.add(relation).is_err() {
+            writer.of_relation(relation).into_iter().for_each(|slot| writer.publish(slot));
         }
     };
     let mut is_unknown = track_counts::is_unlisted();
@@ -73,8 +69,23 @@ pub fn publish(preparing: bool) {
     }
     let redefined = definitions.slots_of_transaction(backend::database(), store.versions());
     redefinition::begin(&redefined);
+    let mut add = |slot: SlotId| {
+        if slots.add(slot).is_err() {
+            writer.publish(slot);
+        }
+    };
     redefined.iter().for_each(|slot| add(*slot));
-    // A relation that the hooks have seen is on the server's list as well.
+    // A relation that the hooks have seen is on the server's list as well, where one may stand for each subtransaction.
+    changed.sort_unstable();
+    changed.dedup();
+    for relation in changed.into_iter().filter(|relation| may_carry_results(*relation)) {
+        let known = match () {
+            () if definitions.any => Err(Coarse::Definitions),
+            () if write_set::holds(relation) => Err(Coarse::NotNoted),
+            () => Ok(()),
+        };
+        extent::for_each_slot(&store, &writer, relation, known, &mut add);
+    }
     slots.sort_unstable_by_key(|slot| slot.0);
     slots.dedup();
     slots.iter().for_each(|slot| writer.publish(*slot));

@@ -249,11 +249,10 @@ impl<'a> Registry<'a> {
         now: i64,
         next: impl FnOnce() -> u64,
     ) {
-        if let Some(idle) = self.idle_beside(database, relation, now)
-            && let Some(closing) = self.close(idle.database, idle.relation, idle.tracked.generation)
+        if let Some((other, last_use)) = self.beside(database, relation)
+            && now.saturating_sub(last_use) >= IDLE_MICROS
         {
-            versions.slot(versions.coarse(idle.database, idle.relation)).bump(now);
-            self.free(closing);
+            self.take_out(&other, versions, now);
         }
         if let Some(opening) = self.open(database, relation, column, now) {
             versions.slot(versions.coarse(database, relation)).publish_all_below(next(), now);
@@ -261,15 +260,21 @@ impl<'a> Registry<'a> {
         }
     }
 
-    /// Another relation that has the line, and was of no use for long.
-    fn idle_beside(&self, database: u32, relation: u32, now: i64) -> Option<TrackedRelation> {
+    /// Takes a relation out, if it still is as it was.
+    pub fn take_out(&self, other: &TrackedRelation, versions: &Versions<'_>, now: i64) {
+        if let Some(closing) = self.close(other.database, other.relation, other.tracked.generation) {
+            versions.slot(versions.coarse(other.database, other.relation)).bump(now);
+            self.free(closing);
+        }
+    }
+
+    /// Another relation that has the line of this one, and when it was of use last.
+    #[must_use]
+    pub fn beside(&self, database: u32, relation: u32) -> Option<(TrackedRelation, i64)> {
         let line = self.line(database, relation);
         let state = line.read();
-        let last = line.last_use.load(Relaxed).max(state.since);
-        let is_idle = state.phase == Phase::Settled
-            && state.key != key_of(database, relation)
-            && now.saturating_sub(last) >= IDLE_MICROS;
-        is_idle.then(|| shown(&state))
+        let is_other = state.phase == Phase::Settled && state.key != key_of(database, relation);
+        is_other.then(|| (shown(&state), line.last_use.load(Relaxed).max(state.since)))
     }
 
     /// The first step of taking a column in; `None` if it is tracked, or cannot be.
