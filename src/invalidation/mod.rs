@@ -5,7 +5,8 @@
 //! of the transaction under way; `catalogs` and `queried_relations` say what of it can matter to an answer;
 //! `own_writes` tells readers what their own transaction has written; `definitions` lists what was redefined; `writer`
 //! writes versions to the slots; `publication` publishes everything at the commit, `redefinition` the definitions once
-//! more; `foreign` and `targets` note what statements are about to change. `last_callback` gives the publication the
+//! more; `rows` notes which values changed rows have; `foreign` and `targets` note what statements are about to
+//! change. `last_callback` gives the publication the
 //! last place in line. `replay` does all this for the transactions of a primary, on a standby.
 
 pub mod catalogs;
@@ -17,6 +18,7 @@ pub mod publication;
 pub mod queried_relations;
 pub mod redefinition;
 pub mod replay;
+pub mod rows;
 pub mod targets;
 pub mod track_counts;
 pub mod write_set;

@@ -10,9 +10,11 @@
 //! | `snapshot` | which of these a snapshot sees |
 //! | `xid_window` | a set of transaction ids in three words |
 //! | `asked_xids` | which transactions run, remembered for one publication |
+//! | `noted_rows` | which values one transaction has changed rows of, and whether these are all |
 
 mod asked_xids;
 pub(crate) mod definers;
+pub mod noted_rows;
 pub mod slot;
 pub mod slots;
 pub mod snapshot;
