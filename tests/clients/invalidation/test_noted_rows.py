@@ -1,7 +1,15 @@
 """Which answers over one tenant's rows outlive a change of other tenants' rows, whatever way the change takes. An answer over a tenant whose
 rows have changed never does."""
 
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
 import pytest
+
+from support.asking import Asking, until_locked_out
+from support.memory_ways import private
 
 TENANTS = range(1, 13)
 # How a change is published: for the tenants it concerns, or for the whole table.
@@ -19,6 +27,23 @@ SCHEMA = """
 """
 
 
+# Of row_writer.c.
+FUNCTIONS = """
+    CREATE FUNCTION insert_into_heap(regclass, int, int) RETURNS void LANGUAGE c AS '{library}';
+    CREATE FUNCTION insert_into_table(regclass, int, int) RETURNS void LANGUAGE c AS '{library}';
+    CREATE FUNCTION insert_many(regclass, int, int) RETURNS void LANGUAGE c AS '{library}';
+    CREATE FUNCTION delete_from_table(regclass, int) RETURNS void LANGUAGE c AS '{library}';
+    CREATE FUNCTION count_heap(regclass, text) RETURNS bigint LANGUAGE c AS '{library}';
+"""
+
+
+def trigger(body, when="BEFORE INSERT"):
+    """A trigger that does something for row 1000."""
+    result = "NEW" if when.startswith("BEFORE") else "NULL"
+    return (f"CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN {body}; RETURN {result}; END $f$;"
+            f" CREATE TRIGGER f {when} ON t FOR EACH ROW WHEN (NEW.id = 1000) EXECUTE FUNCTION f()")
+
+
 def question(tenant):
     return f"SELECT count(*), sum(v), min(note) FROM t WHERE tenant = {tenant}"
 
@@ -32,6 +57,12 @@ class World:
                 self.reader.rows(question(tenant))
             # What was stored before the table was tracked rests on all of it.
             self.writer.execute("UPDATE t SET note = 'other'")
+        self.refill()
+
+    def refill_all(self):
+        """A definition has changed: answers are stored anew."""
+        for tenant in TENANTS:
+            self.reader.rows(question(tenant))
         self.refill()
 
     def refill(self):
@@ -50,9 +81,22 @@ class World:
         self.refill()
 
 
+@pytest.fixture(scope="module")
+def library():
+    with tempfile.TemporaryDirectory(prefix="pg_arrow_cache-rows-", dir="/tmp") as directory:
+        path = Path(directory, "row_writer.so")
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O1", "-Wall", "-Werror",
+                        f"-I{private.pg_config('--includedir-server')}", Path(__file__).with_name("row_writer.c"), "-o", path], check=True)
+        Path(directory).chmod(0o755)
+        yield path
+
+
 @pytest.fixture
-def world(connect):
-    return World(connect)
+def world(connect, library):
+    world = World(connect)
+    world.writer.execute(FUNCTIONS.format(library=library))
+    world.refill_all()
+    return world
 
 
 # Name: (preparation, change in one transaction, tenants, how).
@@ -193,23 +237,47 @@ CHANGES = {
     "a rule": ("CREATE RULE r AS ON INSERT TO log DO ALSO UPDATE t SET v = 0 WHERE tenant = 5", "INSERT INTO log VALUES ('x')", [5], PRECISE),
 }
 
+# By functions of a library, of which the executor knows nothing.
+NEXT = "INSERT INTO t SELECT max(id) + 1000, 5, 1 FROM t"
+CAUGHT = "DO 'BEGIN INSERT INTO t VALUES (1500, 7, 1), (5, 7, 1); EXCEPTION WHEN unique_violation THEN NULL; END'"
+CHANGES |= {
+    "straight into the heap": ("", "SELECT insert_into_heap('t', 1000, 5)", TENANTS, COARSE),
+    "also straight into the heap": ("", "INSERT INTO t VALUES (1001, 6, 1); SELECT insert_into_heap('t', 1000, 5)", TENANTS, COARSE),
+    "straight into the heap, before": ("", "SELECT insert_into_heap('t', 1000, 5); INSERT INTO t VALUES (1001, 6, 1)", TENANTS, COARSE),
+    "straight into the heap, and rolled back":
+        ("", "SAVEPOINT s; SELECT insert_into_heap('t', 1000, 5); ROLLBACK TO s; INSERT INTO t VALUES (1001, 6, 1)", [6], PRECISE),
+    "as many inserts as deletes": ("", "INSERT INTO t VALUES (1001, 6, 1); SELECT delete_from_table('t', 5)", TENANTS, COARSE),
+    "by the access method": ("", "INSERT INTO t VALUES (1001, 6, 1); SELECT insert_into_table('t', 1000, 5)", TENANTS, COARSE),
+    "a trigger straight into the heap": (trigger("PERFORM insert_into_heap('t', 2000, 5)"), "INSERT INTO t VALUES (1000, 6, 1)", TENANTS, COARSE),
+    "a trigger by the access method": (trigger("PERFORM insert_into_table('t', 2000, 5)"), "INSERT INTO t VALUES (1000, 6, 1)", TENANTS, COARSE),
+    "a trigger with several rows at once": (trigger("PERFORM insert_many('t', 2000, 5)"), "INSERT INTO t VALUES (1000, 6, 1)", TENANTS, COARSE),
+    "a trigger that scans and deletes": (trigger("PERFORM delete_from_table('t', 5)"), "INSERT INTO t VALUES (1000, 6, 1)", TENANTS, COARSE),
+    "a trigger that scans": (trigger("PERFORM count_heap('t', '')"), "INSERT INTO t VALUES (1000, 6, 1), (1001, 7, 1)", TENANTS, COARSE),
+    "a trigger after that scans": (trigger("PERFORM count_heap('t', '')", "AFTER INSERT"), "INSERT INTO t VALUES (1000, 6, 1)", [6], PRECISE),
+    "a scan for each row": ("", "INSERT INTO t VALUES (1000, 6, 1), (1001, 7, 1) RETURNING count_heap('t', '')", [6, 7], PRECISE),
+    "a scan before each row": ("", "INSERT INTO t SELECT 1000 + g, 6, count_heap('t', '') FROM generate_series(1, 3) g", [6], PRECISE),
+    "inserts in the midst of a scan": ("", f"SELECT count_heap('t', '{NEXT}')", [5], PRECISE),
+    "inserts in the midst of a scan of a trigger":
+        (trigger(f"PERFORM count_heap('t', '{NEXT}')"), "INSERT INTO t VALUES (1000, 6, 1)", TENANTS, COARSE),
+    "inserts in the midst of a scan of a trigger after":
+        (trigger(f"PERFORM count_heap('t', '{NEXT}')", "AFTER INSERT"), "INSERT INTO t VALUES (1000, 6, 1)", [5, 6], PRECISE),
+    "errors in the midst of a scan": ("", f"SELECT count_heap('t', $${CAUGHT}$$); INSERT INTO t VALUES (1000, 6, 1)", [6, 7], PRECISE),
+}
+
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change(world, name):
     preparation, change, tenants, how = CHANGES[name]
     if preparation:
         world.writer.execute(preparation)
-        # A definition has changed, and answers are stored anew.
-        for tenant in TENANTS:
-            world.reader.rows(question(tenant))
-        world.refill()
+        world.refill_all()
     with world.writer.transaction():
         world.writer.execute(change)
     world.check(list(tenants), how)
     # The session that has written goes on precisely.
-    world.writer.execute("UPDATE t SET note = 'x' WHERE id = (SELECT min(id) FROM t WHERE tenant = 3)")
     if preparation == "":
-        world.check([3], PRECISE)
+        found = world.writer.rows("UPDATE t SET v = v + 1 WHERE id = (SELECT min(id) FROM t WHERE tenant = 3) RETURNING id")
+        world.check([3] if found else [], PRECISE)
 
 
 def test_an_error_leaves_nothing_behind(world):
@@ -217,10 +285,127 @@ def test_an_error_leaves_nothing_behind(world):
     world.writer.execute("""
         CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF NEW.id = 1001 THEN RAISE division_by_zero; END IF; RETURN NEW; END';
         CREATE TRIGGER f BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()""")
-    world.refill()
+    world.refill_all()
     for _ in range(3):
         with pytest.raises(Exception, match="division_by_zero"):
             world.writer.execute("INSERT INTO t VALUES (1000, 6, 1), (1001, 7, 1)")
         world.writer.execute("SELECT count(*) FROM pgrowlocks('t')")
         world.check([], PRECISE)
     world.writer.execute("CREATE INDEX ON t (v)")
+
+
+# Name: (what the first changes, what the second wants to change at that time, tenants of the first, tenants of the second).
+RACES = {
+    "both update": ("UPDATE t SET v = 1 WHERE id = 16", "UPDATE t SET v = v + 1 WHERE id = 16 RETURNING id", [5], [5]),
+    "the first moves the row": ("UPDATE t SET tenant = 6 WHERE id = 16", "UPDATE t SET v = v + 1 WHERE id = 16 RETURNING id", [5, 6], [6]),
+    "both move the row": ("UPDATE t SET tenant = 6 WHERE id = 16", "UPDATE t SET tenant = 7 WHERE id = 16 RETURNING id", [5, 6], [6, 7]),
+    "the row fits no more": ("UPDATE t SET tenant = 6 WHERE id = 16", "UPDATE t SET v = v + 1 WHERE id = 16 AND tenant = 5 OR id = 2 RETURNING id",
+                             [5, 6], [3]),
+    "the row is gone": ("DELETE FROM t WHERE id = 16", "UPDATE t SET v = v + 1 WHERE id IN (2, 16) RETURNING id", [5], [3]),
+    "the second deletes": ("UPDATE t SET tenant = 6 WHERE id = 16", "DELETE FROM t WHERE id = 16 RETURNING id", [5, 6], [6]),
+    "the second inserts the same": ("INSERT INTO t VALUES (1000, 7, 1)",
+                                    "INSERT INTO t VALUES (1000, 8, 1) ON CONFLICT (id) DO UPDATE SET v = 2 RETURNING id", [7], [7]),
+    "the second merges": ("UPDATE t SET tenant = 6 WHERE id = 16",
+                          "WITH w AS (SELECT 1) MERGE INTO t USING (VALUES (16), (2)) s(i) ON t.id = s.i WHEN MATCHED THEN UPDATE SET v = 0", [5, 6], [3, 6]),
+    "the second merges what is gone": ("DELETE FROM t WHERE id = 16",
+                                       "MERGE INTO t USING (VALUES (16)) s(i) ON t.id = s.i WHEN MATCHED THEN UPDATE SET v = 0"
+                                       " WHEN NOT MATCHED THEN INSERT VALUES (s.i, 9, 0)", [5], [9]),
+}
+
+
+@pytest.mark.parametrize("trigger_too", [False, True])
+@pytest.mark.parametrize("name", RACES)
+def test_a_row_that_another_changes_at_the_same_time(world, connect, name, trigger_too):
+    first_change, second_change, of_first, of_second = RACES[name]
+    first, second = connect(), connect()
+    if trigger_too:
+        world.writer.execute("CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN coalesce(NEW, OLD); END';"
+                             "CREATE TRIGGER f BEFORE INSERT OR UPDATE OR DELETE ON t FOR EACH ROW EXECUTE FUNCTION f()")
+        world.refill_all()
+    first.execute("BEGIN")
+    first.execute(first_change)
+    second.execute("BEGIN")
+    asking = Asking(second, second_change) if "RETURNING" in second_change else Asking(second, second_change + "; SELECT 1")
+    until_locked_out(world.writer)
+    world.check([], PRECISE)
+    first.execute("COMMIT")
+    asking.thread.join()
+    world.check(of_first, PRECISE)
+    second.execute("COMMIT")
+    world.check(of_second, PRECISE)
+
+
+def test_a_row_that_is_taken_back_since_another_came_first(world, connect):
+    """The second has inserted its row when it finds the first one's in the index."""
+    world.writer.execute("""
+        CREATE FUNCTION waits(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$
+        BEGIN
+            IF current_setting('rows.calls', true) <> '' THEN
+                PERFORM set_config('rows.calls', (current_setting('rows.calls')::int + 1)::text, false);
+                IF current_setting('rows.calls') = '2' THEN
+                    PERFORM pg_advisory_lock(77);
+                    PERFORM pg_advisory_unlock(77);
+                END IF;
+            END IF;
+            RETURN $1;
+        END $$;
+        CREATE UNIQUE INDEX ON t (waits(note)) WHERE note = 'key'""")
+    world.refill_all()
+    second, other = connect(), connect()
+    other.execute("SELECT pg_advisory_lock(77)")
+    second.execute("SET rows.calls = 0")
+    second.execute("BEGIN")
+    asking = Asking(second, "INSERT INTO t VALUES (1000, 7, 1, 'key') ON CONFLICT (waits(note)) WHERE note = 'key' DO UPDATE SET v = 5 RETURNING tenant")
+    until_locked_out(world.writer)
+    world.writer.execute("INSERT INTO t VALUES (1001, 8, 1, 'key')")
+    world.check([8], PRECISE)
+    other.execute("SELECT pg_advisory_unlock(77)")
+    assert asking.result() == [(8,)]
+    second.execute("COMMIT")
+    # What was inserted for a while counts as well.
+    world.check([7, 8], PRECISE)
+
+
+def test_a_prepared_transaction(world):
+    if world.writer.execute("SHOW max_prepared_transactions").fetchone()[0] == "0":
+        pytest.skip("the server prepares no transactions")
+    world.writer.execute("BEGIN")
+    world.writer.execute("UPDATE t SET v = 0 WHERE tenant = 5")
+    world.writer.execute("PREPARE TRANSACTION 'rows'")
+    world.writer.execute("COMMIT PREPARED 'rows'")
+    world.check([5], PRECISE)
+
+
+def test_values_that_are_stored_in_another_form(connect):
+    """A value that is compressed, or kept beside the table, is not read for its hash."""
+    reader, writer = connect(), connect()
+    writer.execute("CREATE TABLE named (id int, tenant text, v int); INSERT INTO named SELECT g, 'tenant ' || g, 1 FROM generate_series(1, 12) g;"
+                   "INSERT INTO named VALUES (13, repeat('x', 9000), 1), (14, (SELECT string_agg(md5(g::text), '') FROM generate_series(1, 300) g), 1)")
+
+    def statuses():
+        found = []
+        for tenant in TENANTS:
+            query = f"SELECT sum(v) FROM named WHERE tenant = 'tenant {tenant}'"
+            assert reader.rows(query) == reader.uncached(query)
+            reader.rows(query)
+            found.append(reader.status())
+        return found
+
+    def after(change):
+        """The statuses of the first look after a change."""
+        statuses()
+        writer.execute(change)
+        found = {}
+        for tenant in TENANTS:
+            reader.rows(f"SELECT sum(v) FROM named WHERE tenant = 'tenant {tenant}'")
+            found[tenant] = reader.status()
+        return found
+
+    after("UPDATE named SET v = 2")
+    after("UPDATE named SET v = 3")
+    assert after("UPDATE named SET v = v + 1 WHERE id = 5") == {tenant: "STALE" if tenant == 5 else "HIT" for tenant in TENANTS}
+    assert set(after("INSERT INTO named VALUES (15, repeat('y', 9000), 1)").values()) == {"HIT"}
+    assert set(after("UPDATE named SET v = v + 1 WHERE id = 13").values()) == {"STALE"}
+    assert set(after("DELETE FROM named WHERE id = 14").values()) == {"STALE"}
+    assert set(after("UPDATE named SET tenant = 'tenant 5' WHERE id = 15").values()) == {"STALE"}
+    assert after("UPDATE named SET tenant = 'tenant 6' WHERE id = 5") == {tenant: "STALE" if tenant in (5, 6) else "HIT" for tenant in TENANTS}
