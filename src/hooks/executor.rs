@@ -7,10 +7,10 @@ use pgrx::pg_sys;
 
 use super::planner::plan_anew;
 use super::previous::{PREVIOUS, active};
-use crate::invalidation::targets;
+use crate::invalidation::{rows, targets};
 use crate::lookup::{self, Call, Pending};
 use crate::pg::compat::{self, executor_run_hook};
-use crate::pg::error_passing::{edge, with_cleanup, with_outcome};
+use crate::pg::error_passing::{edge, with_outcome};
 use crate::pg::lists::nodes;
 use crate::pg::newer_snapshot;
 use crate::pg::query_desc::QueryDesc;
@@ -241,9 +241,9 @@ unsafe fn run_plan(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, 
             }
             lookup::timing::begin_run();
             let outer = session::enter_level();
-            with_cleanup(
+            with_outcome(
                 || compat::call_executor_run(PREVIOUS.run, query_desc, direction, count, once),
-                || session::leave_level(outer),
+                |has_failed| leave(desc, outer, has_failed),
             );
             lookup::timing::end_run();
             return;
@@ -263,14 +263,22 @@ unsafe fn run_captured(desc: QueryDesc<'_>, direction: pg_sys::ScanDirection::Ty
     unsafe {
         let pass = edge(|| capture::before_run(desc, direction, count));
         let outer = session::enter_level();
-        with_cleanup(
+        with_outcome(
             || compat::call_executor_run(PREVIOUS.run, desc.as_ptr(), direction, count, once),
-            || {
-                session::leave_level(outer);
+            |has_failed| {
+                leave(desc, outer, has_failed);
                 pass.restore();
             },
         );
         edge(|| capture::after_run(pass));
+    }
+}
+
+/// The level of a query is left. One that has failed is not ended by the server.
+fn leave(desc: QueryDesc<'_>, outer: u32, has_failed: bool) {
+    session::leave_level(outer);
+    if has_failed {
+        rows::end(desc);
     }
 }
 
@@ -328,7 +336,7 @@ unsafe fn finish_rest(query_desc: *mut pg_sys::QueryDesc) {
         let next = PREVIOUS.finish;
         if leaves_work(desc) {
             let outer = session::enter_level();
-            with_cleanup(|| direct!(next(query_desc)), || session::leave_level(outer));
+            with_outcome(|| direct!(next(query_desc)), |has_failed| leave(desc, outer, has_failed));
         } else {
             direct!(next(query_desc));
         }
@@ -344,6 +352,9 @@ pub unsafe extern "C-unwind" fn end(query_desc: *mut pg_sys::QueryDesc) {
     unsafe {
         if !capture::idle() {
             edge(|| capture::end(QueryDesc::of_hook(query_desc)));
+        }
+        if !rows::is_idle() {
+            edge(|| rows::end(QueryDesc::of_hook(query_desc)));
         }
         direct!((PREVIOUS.end)(query_desc));
     }

@@ -21,7 +21,7 @@ pub mod queried_relations;
 pub mod redefinition;
 pub mod registration;
 pub mod replay;
-mod rows;
+pub mod rows;
 pub mod targets;
 pub mod track_counts;
 pub mod write_set;

@@ -45,6 +45,8 @@ unsafe extern "C" {
     pub fn madvise(start: *mut c_void, bytes: usize, advice: c_int) -> c_int;
     /// string.h
     pub fn strcmp(one: *const c_char, other: *const c_char) -> c_int;
+    /// access/heapam.h; returns the address of a constant.
+    pub safe fn GetHeapamTableAmRoutine() -> *const pg_sys::TableAmRoutine;
     /// access/xact.h
     pub safe fn GetTopFullTransactionIdIfAny() -> pg_sys::FullTransactionId;
     /// access/xact.h

@@ -12,10 +12,12 @@
 //! | `xid_window` | a set of transaction ids in three words |
 //! | `asked_xids` | which transactions run, remembered for one publication |
 //! | `sequence` | the word under which some fields are read and written as a whole |
+//! | `noted_rows` | which values one transaction has changed rows of, and whether these are all |
 //! | `places` | where relations have their places |
 
 mod asked_xids;
 pub(crate) mod definers;
+pub mod noted_rows;
 pub mod places;
 mod sequence;
 pub mod slot;

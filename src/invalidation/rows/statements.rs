@@ -1,0 +1,99 @@
+//! Statements that change rows of tracked relations, from their start to their end. The node that changes the rows asks
+//! the node below for each of them; so the node below tells when a row is to be changed next. Keeps nothing: `watched`
+//! does.
+
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::watched::Watched;
+use super::{noted, routine, watched};
+use crate::pg::backend;
+use crate::pg::error_passing::edge;
+use crate::pg::lists::nodes;
+use crate::pg::query_desc::QueryDesc;
+use crate::shmem;
+
+/// Watches the nodes of a query that change rows of tracked relations. To be called when the query has been started,
+/// and before the first row.
+pub fn begin(query: QueryDesc<'_>) {
+    let Some(state) = query.estate() else { return };
+    let top = query.plan_state();
+    // SAFETY: the state of a query is valid with its nodes until the query is ended.
+    unsafe {
+        if !top.is_null() && (*top).type_ == NodeTag::T_ModifyTableState {
+            watch(top.cast());
+        }
+        // Those of WITH clauses.
+        for node in nodes::<pg_sys::PlanState>(state.as_ref().es_auxmodifytables) {
+            watch(node.cast());
+        }
+    }
+}
+
+/// Watches a node if it changes rows of one relation, which is tracked.
+///
+/// # Safety
+/// A valid node of a query that was started.
+unsafe fn watch(node: *mut pg_sys::ModifyTableState) {
+    // SAFETY: the caller's promise; the target is open, and has its row of pg_class.
+    unsafe {
+        let target = (*node).resultRelInfo;
+        let relation = (*target).ri_RelationDesc;
+        // Rows for other relations than the one that is named are not noted: those of leaves, of children.
+        let is_alone = (*node).mt_nrels == 1 && std::ptr::eq(target, (*node).rootResultRelInfo);
+        if !is_alone || !std::ptr::eq((*relation).rd_tableam, watched::heap()) {
+            return;
+        }
+        let Some(store) = shmem::store() else { return };
+        let Some(tracked) = store.registry().columns_of(backend::database(), (*relation).rd_id.to_u32()) else {
+            return;
+        };
+        let Some(place) = noted::place_for(relation, tracked) else { return };
+        let below = (*node).ps.lefttree;
+        let Some(next_row) = (*below).ExecProcNodeReal else { return };
+        let query = (*node).ps.state;
+        let watched = Watched { query, below, next_row, relation, place, stands: false };
+        // Without memory for that, its changes are not noted.
+        if watched::add(watched).is_ok() {
+            // The server calls it by this field, with or without measuring it. It has not been called yet.
+            (*below).ExecProcNodeReal = Some(next_watched_row);
+        }
+    }
+}
+
+/// Gives the next row of the node below a watched one, which is to be changed.
+///
+/// # Safety
+/// Called by the server, for a node that `watch` has been at.
+unsafe extern "C-unwind" fn next_watched_row(below: *mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: the server calls this while the query runs, and the query is watched until it ends. What is kept over
+    // the call is plain data.
+    unsafe {
+        let watched = edge(|| {
+            watched::take_back(below);
+            watched::above(below)
+        });
+        let next_row = watched.unwrap_unchecked().next_row;
+        let slot = direct!(next_row(below));
+        let is_row = !slot.is_null() && u32::from((*slot).tts_flags) & pg_sys::TTS_FLAG_EMPTY == 0;
+        if is_row {
+            edge(|| {
+                if noted::wants_more(watched.unwrap_unchecked().place) {
+                    watched::put(below, routine::routine());
+                }
+            });
+        }
+        slot
+    }
+}
+
+/// Watches a query no more, which is about to be ended, or has failed in a subtransaction that has not been rolled back
+/// yet.
+#[inline]
+pub fn end(query: QueryDesc<'_>) {
+    if !watched::is_idle()
+        && let Some(state) = query.estate()
+    {
+        // SAFETY: the query has not been ended.
+        unsafe { watched::remove(state.as_ptr()) };
+    }
+}
