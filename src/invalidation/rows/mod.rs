@@ -6,9 +6,9 @@
 //! were noted than are counted, the relation is published as a whole. So nothing here has to be complete, but whatever
 //! is noted must be true.
 //!
-//! In the order in which the files may import each other: `watched` lists the statements under way that write to tracked
-//! relations, and puts the routine in and back; `noted` has what the transaction has noted; `routine` is that copy,
-//! whose functions note; `statements` begins and ends watching.
+//! In the order in which the files may import each other: `watched` lists the statements under way that write to
+//! tracked relations, and puts the routine in and back; `noted` has what the transaction has noted; `routine` is that
+//! copy, whose functions note; `statements` begins and ends watching.
 
 mod noted;
 mod routine;
