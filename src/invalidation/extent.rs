@@ -4,24 +4,21 @@ use arrow_cache_core::{Counter, SlotId};
 
 use super::rows::{self, Coarse};
 use super::writer::Writer;
-use crate::pg::backend;
 use crate::shmem::SharedStore;
 
-/// Calls `visit` with the slots of what the transaction under way, which has its id, has changed of a relation. `known`
-/// tells whether its changes can be known by their values at all.
+/// Calls `visit` with the slots of what the transaction under way, which has its id, has changed of a tracked relation,
+/// beside that of the whole relation. `generation` is that of what is tracked of it. `known` tells whether its changes
+/// can be known by their values at all.
 pub fn for_each_slot(
     store: &SharedStore,
     writer: &Writer<'_>,
-    relation: u32,
+    (relation, generation): (u32, u64),
     known: Result<(), Coarse>,
     mut visit: impl FnMut(SlotId),
 ) {
-    let [whole, coarse] = writer.of_relation(relation);
-    visit(whole);
-    // Whoever has got his id after a relation was taken in finds it here. For all others it was published then.
-    let Some(tracked) = store.registry().columns_of(backend::database(), relation) else { return };
+    let [_, coarse] = writer.of_relation(relation);
     let noted = known.and_then(|()| {
-        rows::for_each_noted(relation, tracked.generation, |column, hash| visit(writer.value(relation, column, hash)))
+        rows::for_each_noted(relation, generation, |column, hash| visit(writer.value(relation, column, hash)))
     });
     if noted.is_err() {
         visit(coarse);

@@ -43,11 +43,24 @@ pub fn publish(preparing: bool) {
     }
     let Some(store) = shmem::store() else { return };
     let writer = Writer::new(&store, xid);
-    let (mut slots, mut changed, mut definitions) = (Vec::new(), Vec::new(), Definitions::default());
+    let (mut slots, mut tracked, mut definitions) = (Vec::new(), Vec::new(), Definitions::default());
     // What there is no memory to list is published at once.
+    let mut add = |slot: SlotId| {
+        if slots.add(slot).is_err() {
+            writer.publish(slot);
+        }
+    };
     let mut add_relation = |relation: u32| {
-        if changed.add(relation).is_err() {
-            writer.of_relation(relation).into_iter().for_each(|slot| writer.publish(slot));
+        if !may_carry_results(relation) {
+            return;
+        }
+        let [whole, coarse] = writer.of_relation(relation);
+        add(whole);
+        // Whoever has got his id after a relation was taken in finds it here. For all others it was published then.
+        if let Some(columns) = store.registry().columns_of(backend::database(), relation)
+            && tracked.add((relation, columns.generation)).is_err()
+        {
+            add(coarse);
         }
     };
     let mut is_unknown = track_counts::is_unlisted();
@@ -69,23 +82,19 @@ pub fn publish(preparing: bool) {
     }
     let redefined = definitions.slots_of_transaction(backend::database(), store.versions());
     redefinition::begin(&redefined);
-    let mut add = |slot: SlotId| {
-        if slots.add(slot).is_err() {
-            writer.publish(slot);
-        }
-    };
     redefined.iter().for_each(|slot| add(*slot));
-    // A relation that the hooks have seen is on the server's list as well, where one may stand for each subtransaction.
-    changed.sort_unstable();
-    changed.dedup();
-    for relation in changed.into_iter().filter(|relation| may_carry_results(*relation)) {
+    // On the server's list a relation may stand once for each subtransaction.
+    tracked.sort_unstable();
+    tracked.dedup_by_key(|(relation, _)| *relation);
+    for (relation, generation) in tracked {
         let known = match () {
             () if definitions.any => Err(Coarse::Definitions),
             () if write_set::holds(relation) => Err(Coarse::NotNoted),
             () => Ok(()),
         };
-        extent::for_each_slot(&store, &writer, relation, known, &mut add);
+        extent::for_each_slot(&store, &writer, (relation, generation), known, &mut add);
     }
+    // A relation that the hooks have seen is on the server's list as well.
     slots.sort_unstable_by_key(|slot| slot.0);
     slots.dedup();
     slots.iter().for_each(|slot| writer.publish(*slot));

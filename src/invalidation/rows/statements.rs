@@ -10,7 +10,7 @@ use crate::pg::backend;
 use crate::pg::error_passing::edge;
 use crate::pg::lists::nodes;
 use crate::pg::query_desc::QueryDesc;
-use crate::shmem;
+use crate::{settings, shmem};
 
 /// Watches the nodes of a query that change rows of tracked relations. To be called when the query has been started,
 /// and before the first row.
@@ -38,17 +38,26 @@ unsafe fn watch(node: *mut pg_sys::ModifyTableState) {
     unsafe {
         let target = (*node).resultRelInfo;
         let relation = (*target).ri_RelationDesc;
-        // Rows for other relations than the one that is named are not noted: those of leaves, of children.
-        let is_alone = (*node).mt_nrels == 1 && std::ptr::eq(target, (*node).rootResultRelInfo);
-        if !is_alone || !std::ptr::eq((*relation).rd_tableam, watched::heap()) {
-            return;
-        }
-        let Some(store) = shmem::store() else { return };
-        let Some(tracked) = store.registry().columns_of(backend::database(), (*relation).rd_id.to_u32()) else {
+        let Some(tracked) = shmem::store()
+            .and_then(|store| store.registry().columns_of(backend::database(), (*relation).rd_id.to_u32()))
+            .filter(|_| settings::precise_invalidation())
+        else {
             return;
         };
+        // Rows for other relations than the one that is named are not noted: those of leaves, of children.
+        let is_alone = (*node).mt_nrels == 1 && std::ptr::eq(target, (*node).rootResultRelInfo);
+        // The routine may stand for a row of an outer statement.
+        let is_heap =
+            [watched::heap(), routine::routine()].iter().any(|one| std::ptr::eq((*relation).rd_tableam, *one));
+        if !is_alone || !is_heap {
+            return;
+        }
         let Some(place) = noted::place_for(relation, tracked) else { return };
         let below = (*node).ps.lefttree;
+        // The topmost node is listed as well if its query is one that a rule has added.
+        if watched::above(below).is_some() {
+            return;
+        }
         let Some(next_row) = (*below).ExecProcNodeReal else { return };
         let query = (*node).ps.state;
         let watched = Watched { query, below, next_row, relation, place, stands: false };

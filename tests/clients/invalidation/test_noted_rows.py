@@ -51,13 +51,17 @@ def question(tenant):
 class World:
     def __init__(self, connect):
         self.reader, self.writer = connect(), connect()
-        self.writer.execute(SCHEMA)
-        for _ in range(2):
-            for tenant in TENANTS:
-                self.reader.rows(question(tenant))
+        for _ in range(5):
+            self.writer.execute(SCHEMA)
+            self.refill_all()
             # What was stored before the table was tracked rests on all of it.
             self.writer.execute("UPDATE t SET note = 'other'")
-        self.refill()
+            self.refill_all()
+            # Another table may have its place in the registry.
+            if self.writer.execute("SELECT count(*) FROM arrow_cache.tracked WHERE relation = 't'::regclass").fetchone()[0]:
+                return
+            self.writer.execute("DROP TABLE t, log, parent, source")
+        pytest.fail("the table is not tracked")
 
     def refill_all(self):
         """A definition has changed: answers are stored anew."""
@@ -77,8 +81,8 @@ class World:
             rows, status = self.reader.rows(question(tenant)), self.reader.status()
             assert rows == self.reader.uncached(question(tenant)), tenant
             outlives = how == PRECISE and tenant not in changed
-            assert status == ("HIT" if outlives else "STALE"), (tenant, status)
-        self.refill()
+            assert (status == "HIT") == outlives, (tenant, status)
+        self.refill_all()
 
 
 @pytest.fixture(scope="module")
@@ -225,7 +229,7 @@ CHANGES = {
         ("ALTER TABLE t ADD w int GENERATED ALWAYS AS (v * 2) STORED", "INSERT INTO t VALUES (1000, 6, 1); UPDATE t SET v = 5 WHERE id = 16",
          [5, 6], PRECISE),
     "a child table": ("CREATE TABLE child () INHERITS (t)", "UPDATE t SET v = 1 WHERE tenant = 5", TENANTS, COARSE),
-    "the table alone, which has a child": ("CREATE TABLE child () INHERITS (t)", "UPDATE ONLY t SET v = 1 WHERE tenant = 5", TENANTS, COARSE),
+    "the table alone, which has a child": ("CREATE TABLE child () INHERITS (t)", "UPDATE ONLY t SET v = 1 WHERE tenant = 5", [5], PRECISE),
     "a function in SQL": ("CREATE FUNCTION h() RETURNS void LANGUAGE sql AS 'UPDATE t SET v = 0 WHERE tenant = 5; DELETE FROM t WHERE tenant = 6'",
                           "SELECT h()", [5, 6], PRECISE),
     "a cursor over what is written": ("", "DECLARE c CURSOR FOR SELECT id FROM t WHERE tenant = 5; FETCH 2 FROM c; UPDATE t SET v = 0 WHERE CURRENT OF c;"
@@ -404,8 +408,9 @@ def test_values_that_are_stored_in_another_form(connect):
     after("UPDATE named SET v = 2")
     after("UPDATE named SET v = 3")
     assert after("UPDATE named SET v = v + 1 WHERE id = 5") == {tenant: "STALE" if tenant == 5 else "HIT" for tenant in TENANTS}
-    assert set(after("INSERT INTO named VALUES (15, repeat('y', 9000), 1)").values()) == {"HIT"}
+    assert set(after("INSERT INTO named VALUES (15, repeat('y', 900), 1)").values()) == {"HIT"}
+    assert set(after("INSERT INTO named VALUES (16, repeat('y', 9000), 1)").values()) == {"STALE"}
     assert set(after("UPDATE named SET v = v + 1 WHERE id = 13").values()) == {"STALE"}
     assert set(after("DELETE FROM named WHERE id = 14").values()) == {"STALE"}
-    assert set(after("UPDATE named SET tenant = 'tenant 5' WHERE id = 15").values()) == {"STALE"}
+    assert set(after("UPDATE named SET tenant = 'tenant 5' WHERE id = 16").values()) == {"STALE"}
     assert after("UPDATE named SET tenant = 'tenant 6' WHERE id = 5") == {tenant: "STALE" if tenant in (5, 6) else "HIT" for tenant in TENANTS}
