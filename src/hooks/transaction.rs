@@ -62,7 +62,7 @@ fn succeeded(is_committed: bool) {
 #[inline(never)]
 fn failed() {
     // SAFETY: the server lets relations go after this.
-    unsafe { rows::take_all_back() };
+    unsafe { rows::fail() };
     attention::take_left();
     session::transaction_failed();
     session::note_end(|| None);

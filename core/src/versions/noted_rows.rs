@@ -103,6 +103,12 @@ impl NotedRows {
         Self { generation, base: None, noted: nothing, values: [(0, 0); MOST_VALUES], number: 0, coarse: None }
     }
 
+    /// Forgets what was noted, and notes under this generation.
+    pub fn start_anew(&mut self, generation: u64) {
+        let nothing = RowChanges::default();
+        (self.generation, self.base, self.noted, self.number, self.coarse) = (generation, None, nothing, 0, None);
+    }
+
     /// A statement begins that finds this generation.
     pub fn expect(&mut self, generation: u64) {
         if generation != self.generation {

@@ -6,8 +6,8 @@
 //! were noted than are counted, the relation is published as a whole. So nothing here has to be complete, but whatever
 //! is noted must be true.
 //!
-//! In the order in which the files may import each other: `noted` has what the transaction has noted; `watched` lists
-//! the statements under way that write to tracked relations, and puts the routine in and back; `routine` is that copy,
+//! In the order in which the files may import each other: `watched` lists the statements under way that write to tracked
+//! relations, and puts the routine in and back; `noted` has what the transaction has noted; `routine` is that copy,
 //! whose functions note; `statements` begins and ends watching.
 
 mod noted;
@@ -16,12 +16,25 @@ mod statements;
 mod watched;
 
 pub use arrow_cache_core::versions::noted_rows::Coarse;
-pub use noted::for_each_noted;
+pub use noted::{for_each_noted, is_idle};
 pub use statements::{begin, end};
-pub use watched::{is_idle, take_all_back};
 
-/// Forgets what was noted, at the end of the transaction.
+/// The transaction has failed.
+///
+/// # Safety
+/// Before relations are let go.
+pub unsafe fn fail() {
+    if !is_idle() {
+        // SAFETY: the caller's promise.
+        unsafe { watched::take_all_back() };
+    }
+}
+
+/// Forgets all, at the end of the transaction.
+#[inline]
 pub fn forget() {
-    noted::forget();
-    watched::forget();
+    if !is_idle() {
+        noted::forget();
+        watched::forget();
+    }
 }

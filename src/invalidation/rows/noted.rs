@@ -2,12 +2,13 @@
 //! backend, forgotten when the transaction ends; no lock. At most `MOST_RELATIONS` relations of about a kilobyte each;
 //! changes of further ones are not noted.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use arrow_cache_core::versions::noted_rows::{Coarse, ColumnValue, NotedRows, RowChange};
 use arrow_cache_core::{Room, TrackedColumns};
 use pgrx::pg_sys;
 
+use super::watched::Watched;
 use crate::pg::attention;
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tuple_attribute;
@@ -16,6 +17,9 @@ use crate::query::value_hash::{Form, form_of};
 
 /// Most tracked relations of which a transaction notes changes.
 const MOST_RELATIONS: usize = 32;
+
+/// Relations that memory is kept for when a transaction ends.
+const KEPT: usize = 4;
 
 /// Most tracked columns of a relation.
 const MOST_COLUMNS: usize = 4;
@@ -30,7 +34,41 @@ struct Noted {
     rows: NotedRows,
 }
 
-static NOTED: Local<RefCell<Vec<Noted>>> = Local::new(RefCell::new(Vec::new()));
+/// What is noted of each relation.
+struct Notes {
+    /// Memory that the transaction does not use yet comes last.
+    all: Vec<Noted>,
+    used: usize,
+}
+
+impl Notes {
+    fn used(&mut self) -> &mut [Noted] {
+        &mut self.all[..self.used]
+    }
+
+    /// Begins to note changes of one more relation; returns where. `None` if there are too many, or no memory.
+    fn begin(&mut self, relation: u32, columns: Columns, generation: u64) -> Option<usize> {
+        if self.used == self.all.len() {
+            let fits = self.used < MOST_RELATIONS && self.all.make_room(1).is_ok();
+            fits.then(|| self.all.push(Noted { relation, columns, rows: NotedRows::new(generation) }))?;
+        }
+        let noted = &mut self.all[self.used];
+        (noted.relation, noted.columns) = (relation, columns);
+        noted.rows.start_anew(generation);
+        self.used += 1;
+        Some(self.used - 1)
+    }
+}
+
+static NOTED: Local<RefCell<Notes>> = Local::new(RefCell::new(Notes { all: Vec::new(), used: 0 }));
+/// The transaction has begun to write to a tracked relation.
+static IS_BUSY: Local<Cell<bool>> = Local::new(Cell::new(false));
+
+/// Returns true if the transaction has not written to a tracked relation: nothing is noted, and nothing watched.
+#[inline]
+pub fn is_idle() -> bool {
+    !IS_BUSY.get()
+}
 
 /// Where the changes of a relation are noted; `None` if they are not. A statement begins that may change it, and finds
 /// that these columns are tracked.
@@ -40,10 +78,10 @@ static NOTED: Local<RefCell<Vec<Noted>>> = Local::new(RefCell::new(Vec::new()));
 pub unsafe fn place_for(relation: pg_sys::Relation, tracked: TrackedColumns) -> Option<usize> {
     // SAFETY: the caller's promise.
     let number = unsafe { (*relation).rd_id }.to_u32();
-    let known = NOTED.with_borrow_mut(|all| {
-        let place = all.iter().position(|noted| noted.relation == number)?;
-        all[place].rows.expect(tracked.generation);
-        Some((place, all[place].rows.wants_more()))
+    let known = NOTED.with_borrow_mut(|notes| {
+        let place = notes.used().iter().position(|noted| noted.relation == number)?;
+        notes.all[place].rows.expect(tracked.generation);
+        Some((place, notes.all[place].rows.wants_more()))
     });
     if let Some((place, wants_more)) = known {
         return wants_more.then_some(place);
@@ -51,12 +89,8 @@ pub unsafe fn place_for(relation: pg_sys::Relation, tracked: TrackedColumns) -> 
     // SAFETY: the caller's promise.
     let columns = unsafe { columns(relation, tracked) }?;
     attention::leave_for_end();
-    NOTED.with_borrow_mut(|all| {
-        let place = all.len();
-        let fits = place < MOST_RELATIONS && all.make_room(1).is_ok();
-        fits.then(|| all.push(Noted { relation: number, columns, rows: NotedRows::new(tracked.generation) }));
-        fits.then_some(place)
-    })
+    IS_BUSY.set(true);
+    NOTED.with_borrow_mut(|notes| notes.begin(number, columns, tracked.generation))
 }
 
 /// How the values of tracked columns are hashed; `None` if those of one are not.
@@ -154,37 +188,47 @@ impl Found {
 /// May raise.
 ///
 /// # Safety
-/// The relation must be open and be that of the place, and the slot, if it is not null, hold a row of it.
+/// The query of the node must be under way, and the slot, if it is not null, hold a row of its relation.
 pub unsafe fn note(
-    place: usize,
+    watched: &Watched,
     change: RowChange,
-    relation: pg_sys::Relation,
     new: *mut pg_sys::TupleTableSlot,
     old: Option<pg_sys::ItemPointerData>,
 ) {
-    let columns = NOTED.with_borrow(|all| {
-        let noted = all.get(place).filter(|noted| noted.rows.wants_more());
+    let (place, relation) = (watched.place, watched.relation);
+    let columns = NOTED.with_borrow_mut(|notes| {
+        let noted = notes.used().get(place).filter(|noted| noted.rows.wants_more());
         noted.map(|noted| noted.columns)
     });
     let Some(columns) = columns else { return };
     // SAFETY: the caller's promise. Nothing is borrowed meanwhile.
     let (after, before) = unsafe {
-        (
-            (!new.is_null()).then(|| Found::of_slot(&columns, new)),
-            old.map(|old| Found::of_version(&columns, relation, old)),
-        )
+        let read = (*watched.target).ri_oldTupleSlot;
+        let before = old.map(|old| match old {
+            old if holds(read, old) => Found::of_slot(&columns, read),
+            old => Found::of_version(&columns, relation, old),
+        });
+        ((!new.is_null()).then(|| Found::of_slot(&columns, new)), before)
     };
-    NOTED.with_borrow_mut(|all| {
-        let Some(Noted { rows, .. }) = all.get_mut(place) else { return };
+    NOTED.with_borrow_mut(|notes| {
+        let Some(Noted { rows, .. }) = notes.used().get_mut(place) else { return };
         // SAFETY: the caller's promise.
         rows.add_change(change, || unsafe { Change::of(relation) }.map(Change::counted));
         before.iter().chain(&after).for_each(|found| found.note(rows));
     });
 }
 
-/// Returns true if it is worth noting more.
-pub fn wants_more(place: usize) -> bool {
-    NOTED.with_borrow(|all| all.get(place).is_some_and(|noted| noted.rows.wants_more()))
+/// Returns true if a slot holds a version of a row, by its place. The slot keeps the page from being cleaned, so no
+/// other version has taken the place since.
+///
+/// # Safety
+/// Null, or a slot for versions in the heap.
+unsafe fn holds(slot: *const pg_sys::TupleTableSlot, version: pg_sys::ItemPointerData) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { slot.as_ref() }.is_some_and(|slot| {
+        let place = |at: pg_sys::ItemPointerData| (at.ip_blkid.bi_hi, at.ip_blkid.bi_lo, at.ip_posid);
+        u32::from(slot.tts_flags) & pg_sys::TTS_FLAG_EMPTY == 0 && place(slot.tts_tid) == place(version)
+    })
 }
 
 /// Calls `visit` with each column and value, by its hash, that changed rows of a relation had before or after, if these
@@ -193,12 +237,9 @@ pub fn wants_more(place: usize) -> bool {
 /// # Errors
 /// Why they may not be all. Then nothing is visited.
 pub fn for_each_noted(relation: u32, generation: u64, mut visit: impl FnMut(i16, u64)) -> Result<(), Coarse> {
-    if NOTED.with_borrow(|all| all.iter().all(|noted| noted.relation != relation)) {
-        return Err(Coarse::NotNoted);
-    }
     let counted = transaction_changes::counted(relation).ok_or(Coarse::NotNoted)?;
-    NOTED.with_borrow(|all| {
-        let noted = all.iter().find(|noted| noted.relation == relation).ok_or(Coarse::NotNoted)?;
+    NOTED.with_borrow_mut(|notes| {
+        let noted = notes.used().iter().find(|noted| noted.relation == relation).ok_or(Coarse::NotNoted)?;
         noted.rows.values(generation, &counted)?.iter().for_each(|(column, hash)| visit(*column, *hash));
         Ok(())
     })
@@ -206,7 +247,10 @@ pub fn for_each_noted(relation: u32, generation: u64, mut visit: impl FnMut(i16,
 
 /// Forgets what was noted, at the end of the transaction.
 pub fn forget() {
-    if NOTED.with_borrow(|all| !all.is_empty()) {
-        NOTED.take();
-    }
+    IS_BUSY.set(false);
+    NOTED.with_borrow_mut(|notes| {
+        notes.used = 0;
+        notes.all.truncate(KEPT);
+        notes.all.shrink_to(KEPT);
+    });
 }

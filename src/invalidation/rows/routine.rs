@@ -34,19 +34,21 @@ macro_rules! of_heap {
     };
 }
 
-/// Notes a change that the heap has made, where the routine stands for it.
+/// The heap has made the change for which a row was given: notes it, where the routine stands for it.
 ///
 /// # Safety
 /// As `noted::note`, of an open relation.
-unsafe fn note(
+unsafe fn note_last(
     relation: pg_sys::Relation,
     change: RowChange,
     new: *mut pg_sys::TupleTableSlot,
     old: Option<pg_sys::ItemPointerData>,
 ) {
-    if let Some(place) = watched::noted_at(relation) {
-        // SAFETY: the caller's promise.
-        unsafe { noted::note(place, change, relation, new, old) };
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some(watched) = watched::take_standing(relation) {
+            noted::note(&watched, change, new, old);
+        }
     }
 }
 
@@ -75,10 +77,7 @@ unsafe extern "C-unwind" fn tuple_insert(
     // SAFETY: the server's own arguments, passed on unchanged; the relation is open, and the slot holds the new row.
     unsafe {
         direct!(of_heap!(tuple_insert)(relation, slot, command, options, state));
-        edge(|| {
-            note(relation, RowChange::Insert, slot, None);
-            watched::take_back_after_change(relation);
-        });
+        edge(|| note_last(relation, RowChange::Insert, slot, None));
     }
 }
 
@@ -94,7 +93,11 @@ unsafe extern "C-unwind" fn tuple_insert_speculative(
     // SAFETY: as in `tuple_insert`.
     unsafe {
         direct!(of_heap!(tuple_insert_speculative)(relation, slot, command, options, state, token));
-        edge(|| note(relation, RowChange::Insert, slot, None));
+        edge(|| {
+            if let Some(watched) = watched::standing(relation) {
+                noted::note(&watched, RowChange::Insert, slot, None);
+            }
+        });
     }
 }
 
@@ -110,10 +113,10 @@ unsafe extern "C-unwind" fn tuple_complete_speculative(
         direct!(of_heap!(tuple_complete_speculative)(relation, slot, token, stays));
         edge(|| {
             if stays {
-                watched::take_back_after_change(relation);
-            } else {
+                watched::take_standing(relation);
+            } else if let Some(watched) = watched::standing(relation) {
                 // The server counts that one row has gone. Its values are noted.
-                note(relation, RowChange::Delete, std::ptr::null_mut(), None);
+                noted::note(&watched, RowChange::Delete, std::ptr::null_mut(), None);
             }
         });
     }
@@ -136,10 +139,7 @@ unsafe extern "C-unwind" fn tuple_delete(
             direct!(of_heap!(tuple_delete)(relation, place, command, snapshot, crosscheck, waits, failure, moves));
         // Otherwise the executor may try again, with a newer version.
         if result == pg_sys::TM_Result::TM_Ok {
-            edge(|| {
-                note(relation, RowChange::Delete, std::ptr::null_mut(), Some(version));
-                watched::take_back_after_change(relation);
-            });
+            edge(|| note_last(relation, RowChange::Delete, std::ptr::null_mut(), Some(version)));
         }
         result
     }
@@ -164,10 +164,7 @@ unsafe extern "C-unwind" fn tuple_update(
             relation, place, slot, command, snapshot, crosscheck, waits, failure, lock_mode, indexes
         ));
         if result == pg_sys::TM_Result::TM_Ok {
-            edge(|| {
-                note(relation, RowChange::Update, slot, Some(version));
-                watched::take_back_after_change(relation);
-            });
+            edge(|| note_last(relation, RowChange::Update, slot, Some(version)));
         }
         result
     }

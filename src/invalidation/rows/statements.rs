@@ -55,12 +55,12 @@ unsafe fn watch(node: *mut pg_sys::ModifyTableState) {
         let Some(place) = noted::place_for(relation, tracked) else { return };
         let below = (*node).ps.lefttree;
         // The topmost node is listed as well if its query is one that a rule has added.
-        if watched::above(below).is_some() {
+        if watched::is_watched(below) {
             return;
         }
         let Some(next_row) = (*below).ExecProcNodeReal else { return };
         let query = (*node).ps.state;
-        let watched = Watched { query, below, next_row, relation, place, stands: false };
+        let watched = Watched { query, below, next_row, target, relation, place, stands: false };
         // Without memory for that, its changes are not noted.
         if watched::add(watched).is_ok() {
             // The server calls it by this field, with or without measuring it. It has not been called yet.
@@ -77,19 +77,10 @@ unsafe extern "C-unwind" fn next_watched_row(below: *mut pg_sys::PlanState) -> *
     // SAFETY: the server calls this while the query runs, and the query is watched until it ends. What is kept over
     // the call is plain data.
     unsafe {
-        let watched = edge(|| {
-            watched::take_back(below);
-            watched::above(below)
-        });
-        let next_row = watched.unwrap_unchecked().next_row;
+        let next_row = edge(|| watched::before_row(below)).unwrap_unchecked();
         let slot = direct!(next_row(below));
-        let is_row = !slot.is_null() && u32::from((*slot).tts_flags) & pg_sys::TTS_FLAG_EMPTY == 0;
-        if is_row {
-            edge(|| {
-                if noted::wants_more(watched.unwrap_unchecked().place) {
-                    watched::put(below, routine::routine());
-                }
-            });
+        if !slot.is_null() && u32::from((*slot).tts_flags) & pg_sys::TTS_FLAG_EMPTY == 0 {
+            edge(|| watched::after_row(below, routine::routine()));
         }
         slot
     }
@@ -99,7 +90,7 @@ unsafe extern "C-unwind" fn next_watched_row(below: *mut pg_sys::PlanState) -> *
 /// yet.
 #[inline]
 pub fn end(query: QueryDesc<'_>) {
-    if !watched::is_idle()
+    if !noted::is_idle()
         && let Some(state) = query.estate()
     {
         // SAFETY: the query has not been ended.

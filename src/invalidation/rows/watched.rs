@@ -28,6 +28,8 @@ pub struct Watched {
     pub below: *mut pg_sys::PlanState,
     /// What the node below does by itself.
     pub next_row: NextRow,
+    /// The relation whose rows it changes, as the executor knows it.
+    pub target: *const pg_sys::ResultRelInfo,
     pub relation: pg_sys::Relation,
     /// Where changes of the relation are noted.
     pub place: usize,
@@ -35,14 +37,17 @@ pub struct Watched {
     pub stands: bool,
 }
 
+impl Watched {
+    fn is_for(&self, relation: pg_sys::Relation) -> bool {
+        self.stands && std::ptr::eq(self.relation, relation)
+    }
+}
+
+/// Nodes that the list keeps memory for when its transaction ends.
+const KEPT: usize = 16;
+
 /// The innermost statement comes last.
 static WATCHED: Local<RefCell<Vec<Watched>>> = Local::new(RefCell::new(Vec::new()));
-
-/// Returns true if nothing is watched.
-#[inline]
-pub fn is_idle() -> bool {
-    WATCHED.with_borrow(Vec::is_empty)
-}
 
 /// Watches one more.
 ///
@@ -52,9 +57,9 @@ pub fn add(watched: Watched) -> Result<(), OutOfMemory> {
     WATCHED.with_borrow_mut(|all| all.add(watched))
 }
 
-/// The node above this one, if it is watched.
-pub fn above(below: *mut pg_sys::PlanState) -> Option<Watched> {
-    WATCHED.with_borrow(|all| all.iter().rev().find(|watched| watched.below == below).copied())
+/// Returns true if the node above this one is watched.
+pub fn is_watched(below: *mut pg_sys::PlanState) -> bool {
+    WATCHED.with_borrow(|all| all.iter().any(|watched| watched.below == below))
 }
 
 /// The heap's own routine.
@@ -63,13 +68,57 @@ pub fn heap() -> &'static pg_sys::TableAmRoutine {
     unsafe { &*server::GetHeapamTableAmRoutine() }
 }
 
-/// Puts `routine` in the description of the relation that the node above this one changes, in the place of the heap's.
+/// Takes the routine back for one node.
+///
+/// # Safety
+/// The query of the node must be under way, or have failed and not let its relations go yet.
+unsafe fn take_back(all: &mut [Watched], place: usize) {
+    if std::mem::replace(&mut all[place].stands, false) {
+        let relation = all[place].relation;
+        if !all.iter().any(|other| other.stands && std::ptr::eq(other.relation, relation)) {
+            // SAFETY: the caller's promise: the relation is open.
+            unsafe { (*relation).rd_tableam = heap() };
+        }
+    }
+}
+
+/// Takes the routine back for the nodes that `is_one` chooses.
+///
+/// # Safety
+/// As `take_back`.
+unsafe fn take_back_of(is_one: impl Fn(&Watched) -> bool) {
+    WATCHED.with_borrow_mut(|all| {
+        for place in 0..all.len() {
+            if is_one(&all[place]) {
+                // SAFETY: the caller's promise.
+                unsafe { take_back(all, place) };
+            }
+        }
+    });
+}
+
+/// The node above this one is about to get its next row: the routine does not stand for it any more. Returns what the
+/// node below does for that; `None` if it is not watched.
 ///
 /// # Safety
 /// The query of the node must be under way.
-pub unsafe fn put(below: *mut pg_sys::PlanState, routine: &'static pg_sys::TableAmRoutine) {
+pub unsafe fn before_row(below: *mut pg_sys::PlanState) -> Option<NextRow> {
     WATCHED.with_borrow_mut(|all| {
-        let Some(watched) = all.iter_mut().rev().find(|watched| watched.below == below) else { return };
+        let place = all.iter().rposition(|watched| watched.below == below)?;
+        // SAFETY: the caller's promise.
+        unsafe { take_back(all, place) };
+        Some(all[place].next_row)
+    })
+}
+
+/// The node above this one has got a row: puts `routine` in the description of the relation that it changes, in the
+/// place of the heap's.
+///
+/// # Safety
+/// The query of the node must be under way.
+pub unsafe fn after_row(below: *mut pg_sys::PlanState, routine: &'static pg_sys::TableAmRoutine) {
+    WATCHED.with_borrow_mut(|all| {
+        let Some(watched) = all.iter_mut().rfind(|watched| watched.below == below) else { return };
         // SAFETY: the caller's promise: the relation is open.
         unsafe {
             let place = &raw mut (*watched.relation).rd_tableam;
@@ -81,58 +130,27 @@ pub unsafe fn put(below: *mut pg_sys::PlanState, routine: &'static pg_sys::Table
     });
 }
 
-/// Takes the routine back for the node above this one, if it stands.
-///
-/// # Safety
-/// As `put`.
-pub unsafe fn take_back(below: *mut pg_sys::PlanState) {
-    // SAFETY: the caller's promise.
-    unsafe { take_back_of(|watched| watched.below == below) };
+/// The innermost node for which the routine stands in the description of a relation.
+pub fn standing(relation: pg_sys::Relation) -> Option<Watched> {
+    WATCHED.with_borrow(|all| all.iter().rfind(|watched| watched.is_for(relation)).copied())
 }
 
-/// Takes the routine back for nodes that `is_one` chooses and for which it stands.
-///
-/// # Safety
-/// The queries of these nodes must be under way, or have failed and not let their relations go yet.
-unsafe fn take_back_of(is_one: impl Fn(&Watched) -> bool) {
-    WATCHED.with_borrow_mut(|all| {
-        for place in (0..all.len()).rev() {
-            if all[place].stands && is_one(&all[place]) {
-                all[place].stands = false;
-                let relation = all[place].relation;
-                if !all.iter().any(|other| other.stands && std::ptr::eq(other.relation, relation)) {
-                    // SAFETY: the caller's promise: the relation is open.
-                    unsafe { (*relation).rd_tableam = heap() };
-                }
-            }
-        }
-    });
-}
-
-/// Where the change that is being made to a relation is to be noted: that of the innermost node for which the routine
-/// stands. `None` if there is none.
-pub fn noted_at(relation: pg_sys::Relation) -> Option<usize> {
-    WATCHED.with_borrow(|all| {
-        let innermost = all.iter().rev().find(|watched| watched.stands && std::ptr::eq(watched.relation, relation));
-        innermost.map(|watched| watched.place)
-    })
-}
-
-/// A change of the relation is made: takes the routine back for the innermost node for which it stands.
+/// The same, and takes it back: the change is made.
 ///
 /// # Safety
 /// The relation must be open.
-pub unsafe fn take_back_after_change(relation: pg_sys::Relation) {
-    let below = WATCHED.with_borrow(|all| {
-        let innermost = all.iter().rev().find(|watched| watched.stands && std::ptr::eq(watched.relation, relation));
-        innermost.map(|watched| watched.below)
-    });
-    match below {
+pub unsafe fn take_standing(relation: pg_sys::Relation) -> Option<Watched> {
+    WATCHED.with_borrow_mut(|all| {
+        let place = all.iter().rposition(|watched| watched.is_for(relation));
         // SAFETY: the caller's promise: a query for whose node it stands is under way.
-        Some(below) => unsafe { take_back(below) },
-        // SAFETY: the caller's promise.
-        None => unsafe { (*relation).rd_tableam = heap() },
-    }
+        unsafe {
+            match place {
+                Some(place) => take_back(all, place),
+                None => (*relation).rd_tableam = heap(),
+            }
+        }
+        place.map(|place| all[place])
+    })
 }
 
 /// Takes the routine back, whoever it stands for.
@@ -157,25 +175,24 @@ pub unsafe fn remove(query: *const pg_sys::EState) {
     WATCHED.with_borrow_mut(|all| all.retain(|watched| !std::ptr::eq(watched.query, query)));
 }
 
-/// Watches nothing any more, when a transaction has failed.
+/// Takes the routine back, whoever it stands for, when a transaction has failed.
 ///
 /// # Safety
 /// Before relations are let go, or in a process that ends.
 pub unsafe fn take_all_back() {
-    if is_idle() {
-        return;
+    // In a process that ends, subtransactions have let relations go without telling.
+    // SAFETY: a plain global of the backend; the caller's promise.
+    unsafe {
+        if !pg_sys::proc_exit_inprogress {
+            take_back_of(|_| true);
+        }
     }
-    // SAFETY: a plain global of the backend.
-    if !unsafe { pg_sys::proc_exit_inprogress } {
-        // SAFETY: the caller's promise. In a process that ends, subtransactions have let relations go without telling.
-        unsafe { take_back_of(|_| true) };
-    }
-    forget();
 }
 
 /// Watches nothing any more, when a transaction has ended.
 pub fn forget() {
-    if !is_idle() {
-        WATCHED.take();
-    }
+    WATCHED.with_borrow_mut(|all| {
+        all.clear();
+        all.shrink_to(KEPT);
+    });
 }
