@@ -15,7 +15,6 @@ use pgrx::pg_sys;
 use crate::invalidation::catalogs::is_meaningful_catalog;
 use crate::invalidation::definitions::Definitions;
 use crate::invalidation::queried_relations::may_carry_results;
-use crate::invalidation::rows::Coarse;
 use crate::invalidation::writer::Writer;
 use crate::invalidation::{extent, redefinition, track_counts, write_set};
 use crate::pg::backend;
@@ -83,17 +82,7 @@ pub fn publish(preparing: bool) {
     let redefined = definitions.slots_of_transaction(backend::database(), store.versions());
     redefinition::begin(&redefined);
     redefined.iter().for_each(|slot| add(*slot));
-    // On the server's list a relation may stand once for each subtransaction.
-    tracked.sort_unstable();
-    tracked.dedup_by_key(|(relation, _)| *relation);
-    for (relation, generation) in tracked {
-        let known = match () {
-            () if definitions.any => Err(Coarse::Definitions),
-            () if write_set::holds(relation) => Err(Coarse::NotNoted),
-            () => Ok(()),
-        };
-        extent::for_each_slot(&store, &writer, (relation, generation), known, &mut add);
-    }
+    extent::for_each_slot(&store, &writer, tracked, definitions.any, &mut add);
     // A relation that the hooks have seen is on the server's list as well.
     slots.sort_unstable_by_key(|slot| slot.0);
     slots.dedup();

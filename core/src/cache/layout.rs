@@ -149,7 +149,11 @@ impl Layout {
         let arena_offset = end.next_multiple_of(PAGE);
         let total = sizes.memory / PAGE * PAGE;
         if total < arena_offset + LEAST_ARENA {
-            return Err(LayoutError::TooSmall { needed: arena_offset + LEAST_ARENA });
+            // A larger block has more slots.
+            let enough = arena_offset + LEAST_ARENA;
+            return Err(Layout::new(&Sizes { memory: enough, ..*sizes })
+                .err()
+                .unwrap_or(LayoutError::TooSmall { needed: enough }));
         }
         Ok(Layout {
             total,
@@ -232,11 +236,13 @@ mod tests {
 
     #[test]
     fn too_small_says_what_would_do() {
-        let ask = |memory| Layout::new(&Sizes { memory, max_entries: 10_000, seats: 100 });
-        let Err(LayoutError::TooSmall { needed }) = ask(1 << 20) else {
-            panic!("a block of 1 MiB is too small for 10000 entries");
-        };
-        assert!(ask(needed - 1).is_err());
-        assert_eq!(ask(needed).unwrap().arena_len, LEAST_ARENA);
+        for max_entries in [10_000, 100_000, 1_000_000] {
+            let ask = |memory| Layout::new(&Sizes { memory, max_entries, seats: 100 });
+            let Err(LayoutError::TooSmall { needed }) = ask(1 << 20) else {
+                panic!("a block of 1 MiB is too small for {max_entries} entries");
+            };
+            assert!(ask(needed - 1).is_err());
+            assert_eq!(ask(needed).unwrap().arena_len, LEAST_ARENA);
+        }
     }
 }
