@@ -108,7 +108,9 @@ CREATE FUNCTION @extschema@.stats_data()
                    waits pg_catalog.int8, waits_answered pg_catalog.int8, waits_taken_over pg_catalog.int8, waits_timed_out pg_catalog.int8,
                    waits_given_up pg_catalog.int8, waits_stopped pg_catalog.int8, wait_time_ms pg_catalog.float8,
                    claims_held pg_catalog.int8, stale_hits pg_catalog.int8,
-                   standby_state pg_catalog.text, statements_dropped pg_catalog.int8)
+                   standby_state pg_catalog.text, statements_dropped pg_catalog.int8,
+                   precise_publications pg_catalog.int8, coarse_not_noted pg_catalog.int8, coarse_overflow pg_catalog.int8,
+                   coarse_generation pg_catalog.int8, coarse_definitions pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_stats_data';
 CREATE FUNCTION @extschema@.statement_counts_data()
@@ -129,6 +131,10 @@ CREATE FUNCTION @extschema@.relations_data()
     RETURNS TABLE (relation pg_catalog.oid, entries pg_catalog.int4, changes pg_catalog.int8, last_change_at pg_catalog.timestamptz)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_relations_data';
+CREATE FUNCTION @extschema@.tracked_data()
+    RETURNS TABLE (relation pg_catalog.oid, column_number pg_catalog.int4, since pg_catalog.timestamptz)
+    STRICT VOLATILE PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_tracked_data';
 CREATE FUNCTION @extschema@.bypass_reasons_data() RETURNS TABLE (reason pg_catalog.text, statements pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_bypass_reasons_data';

@@ -15,6 +15,14 @@ SELECT r.relation::pg_catalog.regclass AS relation, r.entries, r.changes, r.last
 FROM @extschema@.relations_data() AS r;
 COMMENT ON VIEW @extschema@.relations IS 'One row per relation that some of the results in entries rests on.';
 
+CREATE VIEW @extschema@.tracked AS
+SELECT t.relation::pg_catalog.regclass AS relation, pg_catalog.array_agg(a.attname ORDER BY a.attnum) AS columns, t.since
+FROM @extschema@.tracked_data() AS t
+JOIN pg_catalog.pg_attribute AS a
+  ON a.attrelid OPERATOR(pg_catalog.=) t.relation AND a.attnum OPERATOR(pg_catalog.=) t.column_number::pg_catalog.int2
+GROUP BY t.relation, t.since;
+COMMENT ON VIEW @extschema@.tracked IS 'One row per relation of which changes outdate only the results over the values that they concern: of these columns.';
+
 CREATE VIEW @extschema@.bypass_reasons AS SELECT * FROM @extschema@.bypass_reasons_data();
 COMMENT ON VIEW @extschema@.bypass_reasons IS 'How many statements were not served or not stored, by reason.';
 
@@ -30,7 +38,7 @@ WHERE l.provider OPERATOR(pg_catalog.=) 'pg_arrow_cache'::pg_catalog.text
 COMMENT ON VIEW @extschema@.policies IS 'One row per relation of this database with a policy that is not the default.';
 
 GRANT USAGE ON SCHEMA @extschema@ TO PUBLIC;
-GRANT SELECT ON @extschema@.stats, @extschema@.entries, @extschema@.relations, @extschema@.bypass_reasons, @extschema@.policies,
+GRANT SELECT ON @extschema@.stats, @extschema@.entries, @extschema@.relations, @extschema@.tracked, @extschema@.bypass_reasons, @extschema@.policies,
     @extschema@.statements TO PUBLIC;
 
 REVOKE ALL ON FUNCTION @extschema@.check() FROM PUBLIC;

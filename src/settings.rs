@@ -93,6 +93,13 @@ settings! {
     FRAGMENT_MEMORY_PERCENT: i32 = 50; define_int_guc(c"pg_arrow_cache.fragment_memory", 0, 100), Suset;
     c"Most of the memory that stored parts take together, in per cent." c"0 stores none."
 
+    // What a change outdates.
+
+    /// Off: this session stores no answer that outlives changes of other rows, and notes no values that it changes.
+    PRECISE_INVALIDATION: bool = true; define_bool_guc(c"pg_arrow_cache.precise_invalidation"), Userset;
+    c"Lets an answer over certain values of a column outlive changes of rows with other values."
+    c"When off, this session stores no such answers, and its changes outdate all answers over a table."
+
     // Who waits for whom, and how far an answer may lie in the past.
 
     /// Milliseconds. How long a statement waits for another one that computes the same answer.
@@ -231,6 +238,11 @@ pub fn min_runs() -> u32 {
 /// Returns true if this session computes answers from fragments.
 pub fn enable_fragments() -> bool {
     now(&ENABLE_FRAGMENTS)
+}
+
+/// Returns true if this session's answers and changes concern values of columns where they can.
+pub fn precise_invalidation() -> bool {
+    now(&PRECISE_INVALIDATION)
 }
 
 /// Least usual time of a query that is computed from fragments.

@@ -16,6 +16,7 @@
 //! | what became of the executions of each statement | a partition lock; what a process gathers of it, a word of its own (`cache/statements.rs`) |
 //! | pins, seats, hits, last use, counters, speeds, bytes of fragments | nothing: atomics |
 //! | versions of relations ([`versions`]) | the sequence word of the slot |
+//! | which relations are tracked ([`versions`]) | the sequence word of the line |
 //! | which definitions are being changed ([`versions`]) | atomics |
 //! | who computes which answer ([`cache::claims`]) | atomics |
 //! | changes that a standby has replayed and not seen committed ([`replay`]) | nothing: one process has them, not in the block |
@@ -67,4 +68,6 @@ pub use room::{OutOfMemory, Room, RoomyVec};
 pub use shown::{LONGEST_SHOWN, shown, shown_list};
 pub use sql_text::hint::{Hint, hint, unclear_hint};
 pub use sql_text::{has_clock_word, text_fingerprint};
-pub use versions::{AskedXids, Definers, Slot, SlotId, SnapshotView, Versions, widen_xid};
+pub use versions::{
+    AskedXids, Definers, Registry, Slot, SlotId, SnapshotView, TrackedColumns, TrackedRelation, Versions, widen_xid,
+};

@@ -1,5 +1,6 @@
 //! Slots, snapshots and the base floor, one rule at a time; torn reads.
 
+use arrow_cache_core::versions::places::LINES;
 use arrow_cache_core::versions::slot::{Slot, SlotState};
 use arrow_cache_core::versions::slots::{DATABASE_SLOTS, FIXED_SLOTS, SlotId, Versions, slot_count};
 use arrow_cache_core::versions::snapshot::SnapshotView;
@@ -216,6 +217,29 @@ fn a_window_that_moves_after_the_search_is_kept() {
     assert_eq!((slot.read().pending, slot.read().window), ([15, 0, 0], window_of(&[13, 14])));
 }
 
+/// A snapshot from before sees the slot whole only if nothing runs for it any more that had an id by then.
+#[test]
+fn all_below_are_published() {
+    let slot = crowd(&[40]);
+    slot.publish_all_below(50, 7);
+    let state = slot.read();
+    assert_eq!((state.version, state.pending, state.last_change), (2, [40, 0, 0], 7));
+    for (xmin, xmax, running, sees) in [
+        (50, 50, &[][..], true),
+        (49, 50, &[49], false),
+        (3, 60, &[3], false),
+        (49, 49, &[], false),
+        (20, 20, &[], false),
+        (55, 60, &[55], true),
+        (50, 60, &[50], true),
+    ] {
+        assert_eq!(state.seen_whole(&snapshot(xmin, xmax, running)), sees, "{xmin} {xmax} {running:?}");
+    }
+    // Whoever publishes next stands for those that have ended.
+    slot.publish(60, 45, |other| other == 47, 8);
+    assert_eq!((slot.read().pending, slot.read().window), ([60, 0, 0], window_of(&[47])));
+}
+
 #[test]
 fn bump_moves_the_version_alone() {
     let slot = slot();
@@ -327,6 +351,15 @@ fn kinds_of_slots_do_not_overlap() {
         }
     }
     assert_ne!(versions.relation(1, 2), versions.relation(2, 1));
+    for n in 0..2000 {
+        let coarse = versions.coarse(5, n).0 as usize - FIXED_SLOTS;
+        let values = LINES + versions.relation_slots();
+        let value = versions.value(5, n, 3, u64::from(n)).0 as usize - FIXED_SLOTS;
+        assert!(coarse < LINES && (values..slots.len() - FIXED_SLOTS).contains(&value));
+    }
+    let value = versions.value(1, 2, 3, 4);
+    let others = [versions.value(2, 2, 3, 4), versions.value(1, 3, 3, 4), versions.value(1, 2, 4, 4)];
+    assert!(!others.contains(&value) && value != versions.value(1, 2, 3, 5));
 }
 
 /// A change of one table outdates what rests on another one only if a database has more relations than there are slots.
@@ -335,7 +368,7 @@ fn relations_of_a_database_share_no_slot() {
     let slots = all_slots();
     let floor = AtomicU64::new(0);
     let versions = Versions::new(&slots, &floor);
-    let relations = (slots.len() - FIXED_SLOTS) as u32;
+    let relations = versions.relation_slots() as u32;
     for (database, first) in [(5, 16_384), (16_400, 1), (u32::MAX, u32::MAX - relations + 1)] {
         let distinct: std::collections::HashSet<SlotId> =
             (0..relations).map(|n| versions.relation(database, first + n)).collect();
@@ -345,11 +378,17 @@ fn relations_of_a_database_share_no_slot() {
 
 #[test]
 fn slots_grow_with_the_block_within_bounds() {
-    let relations = |memory: usize| slot_count(memory) - FIXED_SLOTS;
-    assert_eq!(relations(0), 8192);
-    assert_eq!(relations(64 << 20), 16_384);
-    assert_eq!(relations(256 << 20), 65_536);
-    assert_eq!(relations(64 << 30), 65_536);
+    let floor = AtomicU64::new(0);
+    let counts = |memory: usize| {
+        let slots: Vec<Slot> = (0..slot_count(memory)).map(|_| slot()).collect();
+        let relations = Versions::new(&slots, &floor).relation_slots();
+        (relations, slots.len() - FIXED_SLOTS - LINES - relations)
+    };
+    assert_eq!(counts(0), (8192, 1024));
+    assert_eq!(counts(16 << 20), (8192, 4096));
+    assert_eq!(counts(64 << 20), (16_384, 16_384));
+    assert_eq!(counts(256 << 20), (65_536, 65_536));
+    assert_eq!(counts(64 << 30), (65_536, 65_536));
 }
 
 /// Writers store states whose parts belong together; a reader that ever sees parts of two states has read a torn slot.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use arrow_cache_core::{Counter, Ending, Pin, Reason};
 
 use super::fill::ResultFill;
+use crate::invalidation::registration;
 use crate::lookup::{Miss, Missed, admission, quick_statements, timing};
 use crate::report::{decision_log, tally};
 use crate::{session, shmem};
@@ -68,6 +69,9 @@ pub fn note_stored(miss: &Miss) {
     miss.lead.end(Ending::Open);
     if let Some(store) = shmem::store_without_area() {
         store.claims().note_stored(miss.key);
+        for (relation, column) in &miss.guarantees.wishes {
+            registration::note_wish(&store, *relation, *column);
+        }
     }
     if let Some(missed) = &miss.statement {
         decision_log::note_late(miss.status(None), missed.query_id);

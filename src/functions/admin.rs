@@ -25,7 +25,7 @@ fn invalidate(call: FunctionCall<'_>) -> i64 {
     }
     // A result that is being computed must not be stored after this.
     let versions = store.versions();
-    versions.slot(versions.relation(database, relation)).bump(backend::now());
+    versions.of_relation(database, relation).into_iter().for_each(|slot| versions.slot(slot).bump(backend::now()));
     let rests_on_it = |dependency: &arrow_cache_core::Dependency| dependency.relation == relation;
     store.retire_matching(|entry| entry.database() == database && entry.dependencies().iter().any(rests_on_it)) as i64
 }

@@ -1,7 +1,7 @@
 //! The rows behind the views: counters, entries, relations, reasons. Entries are pinned while they are read; the store
 //! takes its locks itself.
 
-use arrow_cache_core::{Counter, EntryKind, EntryView, OutOfMemory, Reason, ReplayFault, RoomyVec};
+use arrow_cache_core::{Counter, EntryKind, EntryView, OutOfMemory, Reason, ReplayFault, RoomyVec, TrackedRelation};
 use pgrx::pg_sys;
 
 use super::visible::Visible;
@@ -22,7 +22,7 @@ pub fn milliseconds(micros: u64) -> f64 {
     micros as f64 / 1000.0
 }
 
-/// How a wait may end.
+/// How a wait may end. It is counted then.
 const ENDS: [Counter; 5] = [
     Counter::WaitsAnswered,
     Counter::WaitsTakenOver,
@@ -53,7 +53,6 @@ fn stats_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let (saved, executed) = (sum(Counter::TimeSavedMicros), sum(Counter::TimeExecutedMicros));
     let saved_in_all = saved + sum(Counter::FragmentTimeSavedMicros);
     let answered = hits + sum(Counter::StaleHits);
-    // A wait is counted when it ends.
     let waits = ENDS.map(sum);
     Set::once((
         hits,
@@ -96,6 +95,11 @@ fn stats_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
         sum(Counter::StaleHits),
         standby_state(&store),
         store.statements_dropped() as i64,
+        sum(Counter::PrecisePublications),
+        sum(Counter::CoarseNotNoted),
+        sum(Counter::CoarseOverflow),
+        sum(Counter::CoarseGeneration),
+        sum(Counter::CoarseDefinitions),
     ))
 }
 
@@ -190,6 +194,19 @@ fn relations_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
 }
 
 sql_function!(relations_data, "arrow_cache_relations_data");
+
+fn tracked_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
+    let database = backend::database();
+    let visible = Visible::to_current_user();
+    let all: Vec<TrackedRelation> = shmem::required().registry().all().collect();
+    let own = move |one: &TrackedRelation| one.database == database && visible.names(pg_sys::Oid::from(one.relation));
+    Set::new(all.into_iter().filter(own).flat_map(|one| {
+        let row = move |column| (pg_sys::Oid::from(one.relation), i32::from(column), Timestamp(one.since));
+        one.tracked.iter().map(row)
+    }))
+}
+
+sql_function!(tracked_data, "arrow_cache_tracked_data");
 
 fn bypass_reasons_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let store = shmem::required();

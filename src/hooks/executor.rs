@@ -7,10 +7,10 @@ use pgrx::pg_sys;
 
 use super::planner::plan_anew;
 use super::previous::{PREVIOUS, active};
-use crate::invalidation::targets;
+use crate::invalidation::{rows, targets};
 use crate::lookup::{self, Call, Pending};
 use crate::pg::compat::{self, RunArguments, executor_run_hook};
-use crate::pg::error_passing::{edge, with_cleanup, with_outcome};
+use crate::pg::error_passing::{edge, with_outcome};
 use crate::pg::lists::nodes;
 use crate::pg::newer_snapshot;
 use crate::pg::query_desc::QueryDesc;
@@ -226,7 +226,10 @@ unsafe fn run_plan(desc: QueryDesc<'_>, run: RunArguments) {
         }
         session::begin_timed();
         let outer = session::enter_level();
-        with_cleanup(|| compat::call_executor_run(PREVIOUS.run, desc.as_ptr(), run), || session::leave_level(outer));
+        with_outcome(
+            || compat::call_executor_run(PREVIOUS.run, desc.as_ptr(), run),
+            |has_failed| leave(desc, outer, has_failed),
+        );
         lookup::timing::end_run();
     }
 }
@@ -242,14 +245,22 @@ unsafe fn run_captured(desc: QueryDesc<'_>, run: RunArguments) {
     unsafe {
         let pass = edge(|| capture::before_run(desc, run.direction, run.count));
         let outer = session::enter_level();
-        with_cleanup(
+        with_outcome(
             || compat::call_executor_run(PREVIOUS.run, desc.as_ptr(), run),
-            || {
-                session::leave_level(outer);
+            |has_failed| {
+                leave(desc, outer, has_failed);
                 pass.restore();
             },
         );
         edge(|| capture::after_run(pass));
+    }
+}
+
+/// The level of a query is left. One that has failed is not ended by the server.
+fn leave(desc: QueryDesc<'_>, outer: u32, has_failed: bool) {
+    session::leave_level(outer);
+    if has_failed {
+        rows::end(desc);
     }
 }
 
@@ -307,7 +318,7 @@ unsafe fn finish_rest(query_desc: *mut pg_sys::QueryDesc) {
         let next = PREVIOUS.finish;
         if leaves_work(desc) {
             let outer = session::enter_level();
-            with_cleanup(|| direct!(next(query_desc)), || session::leave_level(outer));
+            with_outcome(|| direct!(next(query_desc)), |has_failed| leave(desc, outer, has_failed));
         } else {
             direct!(next(query_desc));
         }
@@ -323,6 +334,9 @@ pub unsafe extern "C-unwind" fn end(query_desc: *mut pg_sys::QueryDesc) {
     unsafe {
         if !capture::idle() {
             edge(|| capture::end(QueryDesc::of_hook(query_desc)));
+        }
+        if !rows::is_idle() {
+            edge(|| rows::end(QueryDesc::of_hook(query_desc)));
         }
         direct!((PREVIOUS.end)(query_desc));
     }

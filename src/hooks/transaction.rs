@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys;
 
-use crate::invalidation::{foreign, own_writes, publication, redefinition, write_set};
+use crate::invalidation::{foreign, own_writes, publication, redefinition, rows, write_set};
 use crate::lookup::single_flight;
 use crate::pg::error_passing::edge;
 use crate::pg::{attention, backend, error_passing};
@@ -61,6 +61,8 @@ fn succeeded(is_committed: bool) {
 /// The transaction has failed or was rolled back.
 #[inline(never)]
 fn failed() {
+    // SAFETY: the server lets relations go after this.
+    unsafe { rows::fail() };
     attention::take_left();
     session::transaction_failed();
     session::note_end(|| None);
@@ -89,6 +91,7 @@ unsafe fn publish(preparing: bool) {
 /// Forgets what belonged to the transaction.
 fn forget() {
     write_set::forget();
+    rows::forget();
     // SAFETY: an error that ends a transaction has left our functions; one that they caught is over.
     unsafe { error_passing::recover() };
 }

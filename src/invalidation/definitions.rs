@@ -79,7 +79,7 @@ impl Definitions {
         }
         let mut slots = Vec::new();
         self.for_each_slot(database, versions, |slot| slots.push(slot));
-        slots.extend(relations.into_iter().map(|relation| versions.relation(database, relation)));
+        slots.extend(relations.into_iter().flat_map(|relation| versions.of_relation(database, relation)));
         slots
     }
 }

@@ -120,7 +120,8 @@ pub fn rolled_back() {
     let database = backend::database();
     if let Some(store) = shmem::store_without_area() {
         let (versions, now) = (store.versions(), backend::now());
-        changed.into_iter().for_each(|relation| versions.slot(versions.relation(database, relation)).bump(now));
+        let slots = changed.into_iter().flat_map(|relation| versions.of_relation(database, relation));
+        slots.for_each(|slot| versions.slot(slot).bump(now));
     }
 }
 

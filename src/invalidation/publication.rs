@@ -16,7 +16,7 @@ use crate::invalidation::catalogs::is_meaningful_catalog;
 use crate::invalidation::definitions::Definitions;
 use crate::invalidation::queried_relations::may_carry_results;
 use crate::invalidation::writer::Writer;
-use crate::invalidation::{redefinition, track_counts, write_set};
+use crate::invalidation::{extent, redefinition, track_counts, write_set};
 use crate::pg::backend;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::transaction_changes;
@@ -42,7 +42,7 @@ pub fn publish(preparing: bool) {
     }
     let Some(store) = shmem::store() else { return };
     let writer = Writer::new(&store, xid);
-    let (mut slots, mut definitions) = (Vec::new(), Definitions::default());
+    let (mut slots, mut tracked, mut definitions) = (Vec::new(), Vec::new(), Definitions::default());
     // What there is no memory to list is published at once.
     let mut add = |slot: SlotId| {
         if slots.add(slot).is_err() {
@@ -50,8 +50,16 @@ pub fn publish(preparing: bool) {
         }
     };
     let mut add_relation = |relation: u32| {
-        if may_carry_results(relation) {
-            add(writer.relation(relation));
+        if !may_carry_results(relation) {
+            return;
+        }
+        let [whole, coarse] = writer.of_relation(relation);
+        add(whole);
+        // Whoever has got his id after a relation was taken in finds it here. For all others it was published then.
+        if let Some(columns) = store.registry().columns_of(backend::database(), relation)
+            && tracked.add((relation, columns.generation)).is_err()
+        {
+            add(coarse);
         }
     };
     let mut is_unknown = track_counts::is_unlisted();
@@ -74,6 +82,7 @@ pub fn publish(preparing: bool) {
     let redefined = definitions.slots_of_transaction(backend::database(), store.versions());
     redefinition::begin(&redefined);
     redefined.iter().for_each(|slot| add(*slot));
+    extent::for_each_slot(&store, &writer, tracked, definitions.any, &mut add);
     // A relation that the hooks have seen is on the server's list as well.
     slots.sort_unstable_by_key(|slot| slot.0);
     slots.dedup();

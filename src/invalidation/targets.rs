@@ -4,7 +4,7 @@
 
 use pgrx::pg_sys;
 
-use crate::invalidation::{foreign, publication};
+use crate::invalidation::{foreign, publication, rows};
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::lists::nodes;
 use crate::pg::object_ids::{FIRST_USER_OID, HEAP_TABLE_AM_OID};
@@ -19,6 +19,7 @@ pub fn note_started(query: QueryDesc<'_>) {
     let Some(state) = query.estate() else { return };
     // SAFETY: the state of a query is valid with its lists, and the targets are open, until the query is ended.
     unsafe { note_all(state.as_ref().es_opened_result_relations) };
+    rows::begin(query);
 }
 
 /// Notes targets as far as the server may not list their changes.

@@ -17,7 +17,7 @@ pub fn publish_early(relation: pg_sys::Oid) {
         && xid != 0
     {
         let writer = Writer::new(&store, xid);
-        writer.publish(writer.relation(relation.to_u32()));
+        writer.of_relation(relation.to_u32()).into_iter().for_each(|slot| writer.publish(slot));
     }
 }
 
@@ -56,9 +56,14 @@ impl<'a> Writer<'a> {
         Self { versions, database, xid, oldest_running, now: backend::now(), running }
     }
 
-    /// The slot of a relation.
-    pub fn relation(&self, relation: u32) -> SlotId {
-        self.versions.relation(self.database, relation)
+    /// The slots to which each change of a relation is published, unless it is known which values it concerns.
+    pub fn of_relation(&self, relation: u32) -> [SlotId; 2] {
+        self.versions.of_relation(self.database, relation)
+    }
+
+    /// The slot of the rows of a relation that have a value in a column.
+    pub fn value(&self, relation: u32, column: i16, hash: u64) -> SlotId {
+        self.versions.value(self.database, relation, column, hash)
     }
 
     /// Publishes to one slot.

@@ -20,10 +20,14 @@ use crate::invalidation::foreign;
 use crate::pg::tree::{Tree, child, children};
 use crate::pg::{allocator, backend, compat, server_settings};
 use crate::query::Cacheable;
+use crate::query::asked_values::{Scan, scans_of};
+use crate::query::clock::Cuts;
+use crate::query::eligibility::QueryTraits;
 use crate::query::opened_relations::opened_by;
 use crate::query::scan_of_parts::is_combined;
 use crate::query::statement_text::{self, Text};
 use crate::serve::{Guard, Hit};
+use crate::settings;
 use crate::shmem::SharedStore;
 use crate::verify;
 
@@ -204,7 +208,9 @@ fn miss(
 ) -> Result<Found, Reason> {
     let Statement { cacheable, relations, snapshot, current, key, columns, terms, clock, cuts, .. } = statement;
     let Cacheable { traits, form, planned, .. } = cacheable;
-    let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
+    let scans = scans_of_answer(question, &traits, &cuts);
+    let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot, scans.as_deref())?;
+    let wishes = scans.map_or_else(Vec::new, |scans| rules::wishes(store, &relations, &scans));
     let reads_foreign = foreign::check_settled(store, question.plan)?;
     // What names in functions stand for rests on the version of the catalogs, which is in the key.
     let is_settled = !traits.resolves_names() || rules::are_settled();
@@ -236,6 +242,7 @@ fn miss(
         plan_cost: child!(plan.planTree).map_or(0.0, |tree| tree.total_cost),
         guarantees: Guarantees {
             dependencies,
+            wishes,
             started: statement.started,
             // Another cut in the same gap might have left out other relations.
             may_be_unread: !(!cuts.is_none() || traits.calls_declared || traits.extras.has_relations()),
@@ -248,6 +255,16 @@ fn miss(
         refused,
         lead: Rc::new(Lead::default()),
     })))
+}
+
+/// The scans by which alone an answer comes from rows, if all values in their conditions are in its key: not times of
+/// the clock that lie in a gap. Functions that run queries of their own, and stored parts, read rows in other ways.
+fn scans_of_answer(question: &Question<'_>, traits: &QueryTraits, cuts: &Cuts) -> Option<Vec<Scan>> {
+    let reads_otherwise = traits.calls_declared || traits.extras.has_relations() || is_combined(question.plan);
+    if reads_otherwise || !cuts.is_none() || !settings::precise_invalidation() || backend::is_in_recovery() {
+        return None;
+    }
+    scans_of(question.plan, question.params)
 }
 
 /// The text of a statement without what stands around it: what people are shown of it.

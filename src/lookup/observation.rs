@@ -121,7 +121,7 @@ fn read_by(query: QueryDesc<'_>, outer: Option<&pg_sys::SnapshotData>) -> Result
     }
     let relations = relations::of_plan(query.plan(), extras);
     let snapshot = rules::snapshot(&store, query.snapshot_data())?;
-    let dependencies = rules::dependencies(&store, &relations, traits.rests_on_enums, &snapshot)?;
+    let dependencies = rules::dependencies(&store, &relations, traits.rests_on_enums, &snapshot, None)?;
     // Procedural languages keep plans for the session.
     let is_old = planned.versions.catalogs == UNKNOWN_CATALOGS
         || planned.versions != rules::definitions(&store)

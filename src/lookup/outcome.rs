@@ -64,6 +64,8 @@ pub struct Missed {
 pub struct Guarantees {
     /// What it will rest on, with the versions at the start.
     pub dependencies: Vec<Dependency>,
+    /// Relations and columns that would have to be tracked so that it rested on less.
+    pub wishes: Vec<(u32, i16)>,
     /// Settings and definitions that must stay the same.
     pub started: StartedUnder,
     /// It does not rest on relations of its plan that turn out not to be read. If false, something else than the plan

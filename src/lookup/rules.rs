@@ -6,7 +6,7 @@
 //! | R1, R9: what may the snapshot tell? | `snapshot` |
 //! | R2: which definitions are current before a plan is checked and made? | `definitions`, `are_settled` |
 //! | R3: may the entry be given? | `find_entry`; before there is a snapshot, `is_promising` |
-//! | R4: what does an answer rest on that is computed now? | `dependencies` |
+//! | R4, R10: what does an answer rest on that is computed now? | `dependencies` |
 //! | R5: does the plan still mean what its key says? | `is_plan_current` |
 //! | R6: has nothing changed since the start? | `have_changed`, `StartedUnder` |
 //! | R7: does the snapshot of planning see all definitions? | `sees_catalogs` |
@@ -24,6 +24,7 @@ pub use crate::invalidation::own_writes::check_own_writes;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 use crate::pg::{backend, compat};
+use crate::query::asked_values::{Scan, missing_column, values_of};
 use crate::query::clock::Cuts;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Planned, Versions, trusted_extensions};
@@ -194,7 +195,8 @@ fn is_young_enough(store: &SharedStore, pin: &Pin, terms: StatementTerms) -> boo
     terms.ttl_micros().is_none_or(|ttl| age <= ttl)
 }
 
-/// R4. The dependencies of an answer computed now, with the versions that this snapshot sees whole.
+/// R4. The dependencies of an answer computed now, with the versions that this snapshot sees whole. `scans` are all
+/// scans of the plan that computes it, if it reads rows by nothing else: then it may rest on values (R10).
 ///
 /// Whether somebody is changing what they stand for is asked when the snapshot was taken, and before the version of the
 /// catalogs is compared with that of the plan. If nobody is, whoever has changed a definition, as the snapshot sees,
@@ -207,6 +209,7 @@ pub fn dependencies(
     relations: &[u32],
     rests_on_enums: bool,
     snapshot: &SnapshotView<'_>,
+    scans: Option<&[Scan]>,
 ) -> Result<Vec<Dependency>, Reason> {
     let (versions, database) = (store.versions(), backend::database());
     let in_recovery = backend::is_in_recovery();
@@ -221,6 +224,10 @@ pub fn dependencies(
         dependencies.push(Dependency { slot, relation: 0, version });
     }
     for relation in relations {
+        if let Some(on_values) = scans.and_then(|scans| dependencies_on_values(store, *relation, scans, snapshot)) {
+            dependencies.extend(on_values);
+            continue;
+        }
         let slot = versions.relation(database, *relation);
         let version = versions.seen_whole(slot, snapshot).ok_or(Reason::WriterInProgress)?;
         dependencies.push(Dependency { slot, relation: *relation, version });
@@ -238,6 +245,40 @@ pub fn dependencies(
         return Err(Reason::DdlInProgress);
     }
     Ok(dependencies)
+}
+
+/// R10. The dependencies that stand in the place of a relation if the plan reads only rows with certain values of it.
+/// `None` if it does not, or its columns are not tracked, or the snapshot does not see all of them whole: the answer
+/// may still rest on the relation.
+fn dependencies_on_values(
+    store: &SharedStore,
+    relation: u32,
+    scans: &[Scan],
+    snapshot: &SnapshotView<'_>,
+) -> Option<Vec<Dependency>> {
+    let (versions, registry, database) = (store.versions(), store.registry(), backend::database());
+    registry.columns_of(database, relation)?;
+    let seen = |slot| Some(Dependency { slot, relation, version: versions.seen_whole(slot, snapshot)? });
+    let coarse = seen(versions.coarse(database, relation))?;
+    // Asked when that version was read: a relation that is taken out after this moves it (R11).
+    let tracked = registry.settled_columns_of(database, relation)?;
+    let values = values_of(scans, relation, |column| tracked.has(column))?;
+    let mut dependencies = vec![coarse];
+    for (column, hash) in values {
+        dependencies.push(seen(versions.value(database, relation, column, hash))?);
+    }
+    registry.note_use(database, relation, backend::now());
+    Some(dependencies)
+}
+
+/// The columns that would have to be tracked so that an answer over these scans rested on values of more relations.
+pub fn wishes(store: &SharedStore, relations: &[u32], scans: &[Scan]) -> Vec<(u32, i16)> {
+    let (registry, database) = (store.registry(), backend::database());
+    let missing = |relation: &u32| {
+        let tracked = registry.columns_of(database, *relation).unwrap_or_default();
+        Some((*relation, missing_column(scans, *relation, |column| tracked.has(column))?))
+    };
+    relations.iter().filter_map(missing).collect()
 }
 
 /// The number of the file by which replay knows a relation; `None` for one that has no rows of its own. A new file

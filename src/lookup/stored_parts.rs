@@ -164,6 +164,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
         statement: None,
         plan_cost: child!(plan.planTree).map_or(0.0, |top| top.total_cost),
         guarantees: Guarantees {
+            wishes: Vec::new(),
             dependencies,
             started: StartedUnder::in_environment(part.environment),
             may_be_unread: false,
@@ -196,7 +197,7 @@ fn dependencies(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>)
     let seen = rules::definitions(store);
     let snapshot = rules::snapshot(store, part.snapshot)?;
     let relations = relations::of_plan(part.plan, Vec::new());
-    let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot)?;
+    let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot, None)?;
     // When the part was looked up, its plan was good for these definitions.
     if rules::definitions(store) != seen || seen != planned.versions || seen != part.versions {
         return Err(Reason::DdlInProgress);

@@ -5,6 +5,13 @@ use pgrx::pg_sys;
 
 use super::server;
 
+/// The next transaction id that will be given. Whoever is given it, or a later one, sees what this process has written
+/// before the call: both take the lock of the counter.
+pub fn next_transaction_id() -> u64 {
+    // SAFETY: reads a counter in shared memory under its lock; no lock of ours is held.
+    unsafe { kept!(pg_sys::ReadNextFullTransactionId()).value }
+}
+
 /// The id of the present transaction, 0 if it has none (yet).
 pub fn top_transaction_id() -> u64 {
     server::GetTopFullTransactionIdIfAny().value

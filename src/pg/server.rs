@@ -47,6 +47,8 @@ unsafe extern "C" {
     pub safe fn clock() -> c_long;
     /// string.h
     pub fn strcmp(one: *const c_char, other: *const c_char) -> c_int;
+    /// access/heapam.h; returns the address of a constant.
+    pub safe fn GetHeapamTableAmRoutine() -> *const pg_sys::TableAmRoutine;
     /// access/xact.h
     pub safe fn GetTopFullTransactionIdIfAny() -> pg_sys::FullTransactionId;
     /// access/xact.h

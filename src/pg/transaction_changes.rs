@@ -1,9 +1,10 @@
 //! What the server itself knows of the changes that the present transaction has made, and which transactions run. Keeps
 //! nothing.
 
+use arrow_cache_core::versions::noted_rows::{CountedChanges, RowChanges};
 use pgrx::pg_sys;
 
-use super::compat::counted_relation;
+use super::compat::{changes_over, counted_relation};
 use super::{backend, server};
 
 /// Calls `visit` with the OID of every relation whose tuples this transaction has changed so far. The heap access
@@ -12,6 +13,60 @@ use super::{backend, server};
 ///
 /// Nothing is listed while `track_counts` is off: see `invalidation::track_counts`.
 pub fn for_each_changed_relation(most: usize, mut visit: impl FnMut(u32)) -> bool {
+    for_each_change(most, |change| visit(change.relation()))
+}
+
+/// What the server counts of a relation whose tuples this transaction has changed.
+#[derive(Clone, Copy)]
+pub struct Change<'a>(&'a pg_sys::PgStat_TableStatus);
+
+impl<'a> Change<'a> {
+    /// That of an open relation; `None` while the server counts nothing of it.
+    ///
+    /// # Safety
+    /// The relation must be open for `'a`.
+    pub unsafe fn of(relation: pg_sys::Relation) -> Option<Self> {
+        // SAFETY: the caller's promise; the server keeps what it counts for longer than the transaction.
+        unsafe { (*relation).pgstat_info.as_ref() }.map(Self)
+    }
+
+    /// The relation.
+    pub fn relation(self) -> u32 {
+        counted_relation(self.0).to_u32()
+    }
+
+    /// How many changes of its rows are counted, at all levels together.
+    pub fn counted(self) -> CountedChanges {
+        let mut counted = CountedChanges { over: changes_over(self.0), ..CountedChanges::default() };
+        let mut level = self.0.trans;
+        // SAFETY: the counts of the open levels, from the newest to the transaction, live in TopTransactionContext.
+        while let Some(counts) = unsafe { level.as_ref() } {
+            counted.open = counted.open.and(RowChanges {
+                inserted: counts.tuples_inserted,
+                updated: counts.tuples_updated,
+                deleted: counts.tuples_deleted,
+            });
+            counted.is_truncated |= counts.truncdropped;
+            level = counts.upper;
+        }
+        counted
+    }
+}
+
+/// How many changes of a relation's rows are counted; `None` if this transaction has made none.
+pub fn counted(relation: u32) -> Option<CountedChanges> {
+    let mut counted = None;
+    for_each_change(usize::MAX, |change| {
+        if change.relation() == relation {
+            counted = Some(change.counted());
+        }
+    });
+    counted
+}
+
+/// Does what `for_each_changed_relation` does, with all that is counted. A relation comes once for each level that has
+/// changed it.
+fn for_each_change(most: usize, mut visit: impl FnMut(Change<'_>)) -> bool {
     // SAFETY: the function returns the newest level, pushing an empty one at most; the list lives
     // in TopTransactionContext and nothing below changes it.
     unsafe {
@@ -23,7 +78,7 @@ pub fn for_each_changed_relation(most: usize, mut visit: impl FnMut(u32)) -> boo
             let mut table = (*level).first;
             while !table.is_null() && steps <= most {
                 steps += 1;
-                visit(counted_relation(&*(*table).parent).to_u32());
+                visit(Change(&*(*table).parent));
                 table = (*table).next;
             }
             if steps > most {

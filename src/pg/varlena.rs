@@ -46,6 +46,16 @@ impl<'v> Varlena<'v> {
     /// memory for fetching it.
     #[inline]
     pub fn body(self, limit: usize) -> Result<&'v [u8], Reason> {
+        match self.plain_body() {
+            Some(body) if body.len() > limit => Err(Reason::TooLarge),
+            Some(body) => Ok(body),
+            None => self.detoasted_body(limit),
+        }
+    }
+
+    /// The body of a value that is neither compressed nor stored elsewhere.
+    #[inline]
+    pub fn plain_body(self) -> Option<&'v [u8]> {
         // SAFETY: the value is a valid varlena. The low bits of its first byte tell which kind of header it has.
         unsafe {
             let first = *self.start;
@@ -55,12 +65,9 @@ impl<'v> Varlena<'v> {
                 let word = self.start.cast::<u32>().read_unaligned();
                 (self.start.add(HEADER), (word >> 2) as usize - HEADER)
             } else {
-                return self.detoasted_body(limit);
+                return None;
             };
-            if length > limit {
-                return Err(Reason::TooLarge);
-            }
-            Ok(std::slice::from_raw_parts(data, length))
+            Some(std::slice::from_raw_parts(data, length))
         }
     }
 

@@ -11,6 +11,7 @@
 //! | Is it the same question? | `key`: `identity` (form and tree), `environment` (settings, role), `parameters` |
 //! | … with functions that are declared pure? | `name_resolution` |
 //! | What may its plan open? | `opened_relations` |
+//! | Which values have the rows that its plan reads? | `asked_values`, `value_hash` |
 //! | What else does the answer rest on? | `row_types_and_settings` |
 //! | … and what is told of it, beside that? | `checking`; what SQL leaves open: `repeatability`, `bytewise` (equal values) |
 //! | What was decided, and where does it stand? | `verdict`, `plan_marker` (inside the plan) |
@@ -23,6 +24,7 @@
 //!
 //! `hashes` are the types of all hashes.
 
+pub mod asked_values;
 mod bytewise;
 pub mod checking;
 pub mod clock;
@@ -61,6 +63,7 @@ pub mod trusted_extensions;
 pub mod types;
 mod unused_columns;
 pub mod updatable_cursor;
+pub mod value_hash;
 mod verdict;
 pub mod volatility;
 

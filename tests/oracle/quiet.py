@@ -92,6 +92,15 @@ def combined(run):
     return served > 0 and parts > 0, "answers were combined of stored parts", f"{runs:,} answers, {served:,} stored parts in them"
 
 
+def precise(run):
+    """Called before the flush, too."""
+    with run.connect() as connection:
+        precise, coarse = connection.execute("""SELECT precise_publications, coarse_not_noted + coarse_overflow + coarse_generation
+            + coarse_definitions FROM arrow_cache.stats""").fetchone()
+        tables = connection.execute("SELECT count(*) FROM arrow_cache.tracked").fetchone()[0]
+    return precise > 0 and tables > 0, "changes of some tables were published by their values", f"{precise:,} precise, {coarse:,} coarse"
+
+
 def publishing(run):
     with run.connect() as connection:
         state = connection.execute("SELECT to_jsonb(s) ->> 'standby_state' FROM arrow_cache.stats s").fetchone()[0]

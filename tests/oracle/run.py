@@ -226,6 +226,8 @@ def judge(run, total, seconds, comparisons, hits):
     if run.primary:
         verdict(*quiet.publishing(run))
     verdict(*quiet.combined(run))
+    if not run.primary:
+        verdict(*quiet.precise(run))
     verdict(*quiet.flushed(run))
     if run.primary:
         verdict(*quiet.promoted(run))

@@ -45,6 +45,7 @@ my %call = (
 	set_policy => q{SELECT arrow_cache.set_policy('t', 'never')},
 	statement_counts_data => 'SELECT * FROM arrow_cache.statement_counts_data()',
 	stats_data => 'SELECT * FROM arrow_cache.stats',
+	tracked_data => 'SELECT * FROM arrow_cache.tracked',
 	version => q{SELECT arrow_cache.version('t')},
 	why => q{SELECT * FROM arrow_cache.why('SELECT a FROM t')},
 );

@@ -8,10 +8,10 @@ use crate::cache::claims::{CLAIMS, Claims, Ending, Taking};
 use crate::cache::key::CacheKey;
 use crate::hash::Hash128;
 use crate::versions::slot::Slot;
-use crate::versions::slots::{FIXED_SLOTS, Versions};
+use crate::versions::slots::{LEAST_SLOTS, Versions};
 
 struct Places([ClaimPlace; CLAIMS]);
-struct Slots([Slot; FIXED_SLOTS + 1]);
+struct Slots([Slot; LEAST_SLOTS]);
 
 const FIRST: CacheKey = CacheKey(Hash128 { hi: 1, lo: 5 });
 const SECOND: CacheKey = CacheKey(Hash128 { hi: 2, lo: 5 });

@@ -13,6 +13,8 @@ mod search;
 mod slots;
 #[path = "steps.rs"]
 mod steps;
+#[path = "tracked.rs"]
+mod tracked;
 #[path = "weaken.rs"]
 mod weaken;
 
@@ -25,6 +27,8 @@ const MODELS: &[Model] = &[
     Model { name: "two who publish beside a third", body: slots::two_beside_a_third },
     Model { name: "a slot moves before what was changed is seen", body: slots::before_visible },
     Model { name: "the floor rises before slots move", body: slots::floor },
+    Model { name: "a relation is taken in", body: tracked::taken_in },
+    Model { name: "a relation is taken out", body: tracked::taken_out },
     Model { name: "a claim is found as a whole", body: claims::found_as_a_whole },
     Model { name: "a claim is of one process", body: claims::of_one },
     Model { name: "what lies between two steps belongs together", body: steps::belongs_together },

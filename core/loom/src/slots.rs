@@ -3,9 +3,9 @@
 use super::search::{both, zeroed};
 use crate::atomics::AtomicU64;
 use crate::versions::slot::{Slot, SlotState};
-use crate::versions::slots::{FIXED_SLOTS, Versions};
+use crate::versions::slots::{LEAST_SLOTS, Versions};
 
-struct Slots([Slot; FIXED_SLOTS + 1]);
+struct Slots([Slot; LEAST_SLOTS]);
 
 fn slot() -> &'static Slot {
     zeroed::<Slot>()

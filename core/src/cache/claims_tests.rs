@@ -4,7 +4,7 @@ use super::*;
 use crate::atomics::{AtomicU32, AtomicU64};
 use crate::hash::Hash128;
 use crate::versions::slot::Slot;
-use crate::versions::slots::{FIXED_SLOTS, SlotId};
+use crate::versions::slots::{SlotId, slot_count};
 
 fn places() -> Box<[ClaimPlace; CLAIMS]> {
     // SAFETY: zeroed memory is valid: all fields are atomics.
@@ -25,7 +25,7 @@ fn taken(claims: &Claims<'_>, key: CacheKey, owner: u32) -> Claim {
 /// Slots of versions, and where their floor lies.
 fn slots() -> (Vec<Slot>, AtomicU64) {
     // SAFETY: zeroed memory is valid: all fields are atomics.
-    ((0..FIXED_SLOTS + 8).map(|_| unsafe { std::mem::zeroed() }).collect(), AtomicU64::new(0))
+    ((0..slot_count(0)).map(|_| unsafe { std::mem::zeroed() }).collect(), AtomicU64::new(0))
 }
 
 /// Asks for the claim of an answer that rests on nothing.

@@ -63,6 +63,16 @@ pub enum Counter {
     StaleHits,
     /// Execution time of statements that were looked up and found nothing, in microseconds.
     TimeExecutedMicros,
+    /// Tracked relations of which a transaction has published the values of what it has changed.
+    PrecisePublications,
+    /// Those that it has published as a whole, because not all changes were noted.
+    CoarseNotNoted,
+    /// Because they had too many values.
+    CoarseOverflow,
+    /// Because other columns were tracked when they were made.
+    CoarseGeneration,
+    /// Because it has changed definitions, too.
+    CoarseDefinitions,
 }
 
 /// A hit counts both, so they are on one cache line.
@@ -98,10 +108,15 @@ impl Counter {
         Counter::WaitsStopped,
         Counter::StaleHits,
         Counter::TimeExecutedMicros,
+        Counter::PrecisePublications,
+        Counter::CoarseNotNoted,
+        Counter::CoarseOverflow,
+        Counter::CoarseGeneration,
+        Counter::CoarseDefinitions,
     ];
 }
 
-const COUNTERS: usize = 27;
+const COUNTERS: usize = 32;
 
 /// Number of stripes; a backend uses the one of its number modulo this.
 pub const STRIPES: usize = 64;

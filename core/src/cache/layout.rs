@@ -11,8 +11,10 @@ use crate::cache::seat::Seat;
 use crate::cache::speed_word::SpeedWord;
 use crate::cache::statement_record::{Gathering, StatementRecord, WAYS};
 use crate::versions::definers;
+use crate::versions::places::LINES;
 use crate::versions::slot::Slot;
 use crate::versions::slots::slot_count;
+use crate::versions::tracked::Line;
 use std::fmt;
 
 /// Number of partitions of the index, each with a lock.
@@ -93,6 +95,7 @@ pub struct Layout {
     pub(crate) header: usize,
     pub(crate) slots: usize,
     pub(crate) slot_count: usize,
+    pub(crate) tracked: usize,
     pub(crate) definers: usize,
     pub(crate) claims: usize,
     pub(crate) stripes: usize,
@@ -129,6 +132,7 @@ impl Layout {
         let header = part(size_of::<Header>());
         let slot_count = slot_count(sizes.memory);
         let slots = part(slot_count * size_of::<Slot>());
+        let tracked = part(LINES * size_of::<Line>());
         let definers = part(definers::COUNTS * size_of::<u32>());
         let claims = part(CLAIMS * size_of::<ClaimPlace>());
         let stripes = part(STRIPES * size_of::<Stripe>());
@@ -145,7 +149,11 @@ impl Layout {
         let arena_offset = end.next_multiple_of(PAGE);
         let total = sizes.memory / PAGE * PAGE;
         if total < arena_offset + LEAST_ARENA {
-            return Err(LayoutError::TooSmall { needed: arena_offset + LEAST_ARENA });
+            // A larger block has more slots.
+            let enough = arena_offset + LEAST_ARENA;
+            return Err(Layout::new(&Sizes { memory: enough, ..*sizes })
+                .err()
+                .unwrap_or(LayoutError::TooSmall { needed: enough }));
         }
         Ok(Layout {
             total,
@@ -155,6 +163,7 @@ impl Layout {
             header,
             slots,
             slot_count,
+            tracked,
             definers,
             claims,
             stripes,
@@ -201,6 +210,7 @@ mod tests {
             let offsets = [
                 layout.header,
                 layout.slots,
+                layout.tracked,
                 layout.definers,
                 layout.claims,
                 layout.stripes,
@@ -226,11 +236,13 @@ mod tests {
 
     #[test]
     fn too_small_says_what_would_do() {
-        let ask = |memory| Layout::new(&Sizes { memory, max_entries: 10_000, seats: 100 });
-        let Err(LayoutError::TooSmall { needed }) = ask(1 << 20) else {
-            panic!("a block of 1 MiB is too small for 10000 entries");
-        };
-        assert!(ask(needed - 1).is_err());
-        assert_eq!(ask(needed).unwrap().arena_len, LEAST_ARENA);
+        for max_entries in [10_000, 100_000, 1_000_000] {
+            let ask = |memory| Layout::new(&Sizes { memory, max_entries, seats: 100 });
+            let Err(LayoutError::TooSmall { needed }) = ask(1 << 20) else {
+                panic!("a block of 1 MiB is too small for {max_entries} entries");
+            };
+            assert!(ask(needed - 1).is_err());
+            assert_eq!(ask(needed).unwrap().arena_len, LEAST_ARENA);
+        }
     }
 }

@@ -28,8 +28,10 @@ use crate::cache::statement_record::{Gathering, StatementRecord};
 use crate::cache::steps::Step;
 use crate::replay::state::ReplayState;
 use crate::versions::definers::{self, Definers, PreparedDefinitions};
+use crate::versions::places::LINES;
 use crate::versions::slot::Slot;
 use crate::versions::slots::Versions;
+use crate::versions::tracked::{Line, Registry};
 use std::ptr::NonNull;
 
 /// The cache as one process sees it.
@@ -89,6 +91,13 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         // valid; all fields are atomics.
         let slots = unsafe { self.parts::<Slot>(self.layout.slots, self.layout.slot_count) };
         Versions::new(slots, &self.header().constant.base_floor)
+    }
+
+    /// Which relations are tracked.
+    pub fn registry(&self) -> Registry<'_> {
+        // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all fields
+        // are atomics.
+        Registry::new(unsafe { self.part::<[Line; LINES]>(self.layout.tracked) })
     }
 
     /// Whose definitions are being changed at this moment.

@@ -5,17 +5,25 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `definers` | which slots stand for definitions that are being changed at this moment |
-//! | `slots` | the slots of all relations and databases, and the floor below which nothing is known |
+//! | `tracked` | of which relations writers note which values they change |
+//! | `slots` | the slots of all relations, values and databases, and the floor below which nothing is known |
 //! | `slot` | one version, and the transactions that have published to it |
 //! | `snapshot` | which of these a snapshot sees |
 //! | `xid_window` | a set of transaction ids in three words |
 //! | `asked_xids` | which transactions run, remembered for one publication |
+//! | `sequence` | the word under which some fields are read and written as a whole |
+//! | `noted_rows` | which values one transaction has changed rows of, and whether these are all |
+//! | `places` | where relations have their places |
 
 mod asked_xids;
 pub(crate) mod definers;
+pub mod noted_rows;
+pub mod places;
+mod sequence;
 pub mod slot;
 pub mod slots;
 pub mod snapshot;
+pub mod tracked;
 pub mod xid_window;
 
 pub use asked_xids::AskedXids;
@@ -23,3 +31,4 @@ pub use definers::Definers;
 pub use slot::Slot;
 pub use slots::{SlotId, Versions};
 pub use snapshot::{SnapshotView, widen_xid};
+pub use tracked::{Registry, TrackedColumns, TrackedRelation};

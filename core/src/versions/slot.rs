@@ -1,14 +1,10 @@
 //! One slot of versions: a version, and the transactions that have published to it.
 //!
-//! Any process may publish to a slot, at any time. A slot is read and written as a whole under its own sequence word:
-//! writers make the word odd while they store, readers try again when it was odd or moved. No other lock is taken, and
-//! nothing is called while the word is odd.
+//! Any process may publish to a slot, at any time. A slot is read and written as a whole under its own sequence word.
+//! No other lock is taken.
 
-use crate::atomics::{
-    AtomicI64, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-    fence, spin_loop, yield_now,
-};
+use crate::atomics::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use crate::versions::sequence::SequenceWord;
 use crate::versions::snapshot::SnapshotView;
 use crate::versions::xid_window::XidWindow;
 
@@ -18,8 +14,8 @@ pub const PENDING: usize = 3;
 /// One version slot, a cache line of its own. Zeroed memory is a valid slot.
 #[repr(C, align(64))]
 pub struct Slot {
-    /// Twice the version, and one more while a writer stores.
-    sequence: AtomicU64,
+    /// Moves with each publication: how often is the version.
+    sequence: SequenceWord,
     pending: [AtomicU64; PENDING],
     window_low: AtomicU64,
     window_high: AtomicU64,
@@ -99,37 +95,23 @@ impl Slot {
     /// The state of the slot, as one consistent whole.
     #[must_use]
     pub fn read(&self) -> SlotState {
-        let mut waits = 0;
-        loop {
-            let before = self.sequence.load(Acquire);
-            if before & 1 == 0 {
-                let state = self.load(before);
-                fence(Acquire);
-                if self.sequence.load(Relaxed) == before {
-                    return state;
-                }
-            }
-            wait(&mut waits);
-        }
+        self.sequence.read(|version| self.load(version))
     }
 
     /// The state of the slot, as one consistent whole; `None` if somebody is changing it.
     pub(crate) fn try_read(&self) -> Option<SlotState> {
-        let before = self.sequence.load(Acquire);
-        let state = (before & 1 == 0).then(|| self.load(before))?;
-        fence(Acquire);
-        (self.sequence.load(Relaxed) == before).then_some(state)
+        self.sequence.try_read(|version| self.load(version))
     }
 
     /// The change that somebody is making at this moment: each has a number of its own.
     pub(crate) fn change_under_way(&self) -> Option<u64> {
-        Some(self.sequence.load(Relaxed)).filter(|sequence| sequence & 1 != 0)
+        self.sequence.change_under_way()
     }
 
     /// The version alone: enough to find that it moved, but not what a snapshot sees.
     #[must_use]
     pub fn version(&self) -> u64 {
-        self.sequence.load(Acquire) / 2
+        self.sequence.moves()
     }
 
     /// Publishes that top-level transaction `xid`, still running, changes what this slot stands for. Must be called
@@ -183,6 +165,15 @@ impl Slot {
         self.change(now, |state| state.pending[0] = xid);
     }
 
+    /// Publishes every transaction whose id is below `next`, the next one to be given: of the past nobody knows who has
+    /// changed what this slot stands for. So a snapshot sees the slot whole only if all of them have ended for it.
+    ///
+    /// That holds for a snapshot from before as well, although some of them have ended since it was taken. Therefore
+    /// not only those count that still run.
+    pub fn publish_all_below(&self, next: u64, now: i64) {
+        self.change(now, |state| state.window.add_all_below(next));
+    }
+
     /// Moves the version and nothing else: results stored under the old one are outdated, and new ones can be stored at
     /// once.
     pub fn bump(&self, now: i64) {
@@ -191,34 +182,18 @@ impl Slot {
 
     /// Runs `edit` on the state with the sequence word odd, and stores the state under the next version.
     fn change(&self, now: i64, edit: impl FnOnce(&mut SlotState)) {
-        let sequence = self.begin();
-        let mut state = self.load(sequence);
+        let version = self.sequence.begin();
+        let mut state = self.load(version);
         edit(&mut state);
         state.last_change = now;
         self.store(&state);
-        self.sequence.store(sequence.wrapping_add(2), Release);
+        self.sequence.end(version);
     }
 
-    /// Makes the sequence word odd and returns what it was.
-    fn begin(&self) -> u64 {
-        let mut waits = 0;
-        loop {
-            let current = self.sequence.load(Relaxed);
-            let odd = current.wrapping_add(1);
-            if current & 1 == 0 && self.sequence.compare_exchange_weak(current, odd, Acquire, Relaxed).is_ok() {
-                // Pairs with the fence of `read`: a reader that sees one of the stores that follow sees the word odd or
-                // later.
-                fence(Release);
-                return current;
-            }
-            wait(&mut waits);
-        }
-    }
-
-    /// The state under a sequence word, which is even.
-    fn load(&self, sequence: u64) -> SlotState {
+    /// The state under a version. The sequence word is even, or this process has made it odd.
+    fn load(&self, version: u64) -> SlotState {
         SlotState {
-            version: sequence / 2,
+            version,
             pending: std::array::from_fn(|i| self.pending[i].load(Relaxed)),
             window: XidWindow {
                 low: self.window_low.load(Relaxed),
@@ -249,30 +224,20 @@ impl Slot {
 
     /// Leaves it in the middle of a change.
     pub(crate) fn damage_word(&self) {
-        self.begin();
+        self.sequence.begin();
     }
 }
 
 impl From<SlotState> for Slot {
     fn from(state: SlotState) -> Self {
         Self {
-            sequence: AtomicU64::new(state.version * 2),
+            sequence: SequenceWord::moved(state.version),
             pending: state.pending.map(AtomicU64::new),
             window_low: AtomicU64::new(state.window.low),
             window_high: AtomicU64::new(state.window.high),
             window_marks: AtomicU64::new(state.window.marks),
             last_change: AtomicI64::new(state.last_change),
         }
-    }
-}
-
-/// Spins for a while, then gives up the processor: the holder of the word may have lost it.
-fn wait(waits: &mut u32) {
-    if *waits < 64 {
-        *waits += 1;
-        spin_loop();
-    } else {
-        yield_now();
     }
 }
 

@@ -8,6 +8,7 @@ use crate::atomics::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
+use crate::versions::places::{LINES, key_of, line_of, scatter};
 use crate::versions::slot::Slot;
 use crate::versions::snapshot::SnapshotView;
 
@@ -15,20 +16,26 @@ use crate::versions::snapshot::SnapshotView;
 pub const DATABASE_SLOTS: usize = if cfg!(modelled) { 1 } else { 64 };
 /// Number of slots before those of relations: three kinds that stand for a whole database.
 pub const FIXED_SLOTS: usize = 3 * DATABASE_SLOTS;
+/// Slots before those of relations and values.
+const UNFIXED_SLOTS: usize = FIXED_SLOTS + LINES;
+/// The fewest slots of all: one for relations, and one for values.
+pub const LEAST_SLOTS: usize = UNFIXED_SLOTS + 2;
 /// Fewest and most slots for relations. Fewer for Miri, which takes minutes to check so many.
 const RELATION_SLOTS: std::ops::RangeInclusive<usize> = if cfg!(miri) { 256..=256 } else { 8192..=65_536 };
-/// One in 64 bytes of the block may go to slots of relations.
+/// Fewest and most slots for values, no more than for relations.
+const VALUE_SLOTS: std::ops::RangeInclusive<usize> = if cfg!(miri) { 256..=256 } else { 1024..=65_536 };
+/// One in 64 bytes of the block may go to slots of relations, and one to those of values.
 const SHARE_OF_SLOTS: usize = 64;
 
-/// Number of slots in a block of this size. The more there are, the less often two relations share one.
+/// Number of slots in a block of this size. The more there are, the less often two relations, or values, share one.
 #[must_use]
 pub fn slot_count(memory: usize) -> usize {
-    let wanted = memory / SHARE_OF_SLOTS / size_of::<Slot>();
-    let relations = wanted.max(1).next_power_of_two();
-    FIXED_SLOTS + relations.clamp(*RELATION_SLOTS.start(), *RELATION_SLOTS.end())
+    let wanted = (memory / SHARE_OF_SLOTS / size_of::<Slot>()).max(1).next_power_of_two();
+    let [relations, values] = [RELATION_SLOTS, VALUE_SLOTS].map(|bounds| wanted.clamp(*bounds.start(), *bounds.end()));
+    FIXED_SLOTS + LINES + relations + values
 }
 
-/// Index over all slots: those of databases, kind by kind, then those of relations.
+/// Index over all slots: those of databases, kind by kind, then those of tracked relations, relations, and values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(transparent)]
 pub struct SlotId(pub u32);
@@ -44,10 +51,10 @@ impl<'a> Versions<'a> {
     /// A view over slots, as many as [`slot_count`] returns, and a base floor (0 = not set yet).
     ///
     /// # Panics
-    /// If there are no slots for relations.
+    /// If there are no slots for relations and values.
     #[must_use]
     pub fn new(slots: &'a [Slot], base_floor: &'a AtomicU64) -> Self {
-        assert!(slots.len() > FIXED_SLOTS, "there are no slots for relations");
+        assert!(slots.len() >= LEAST_SLOTS, "there are no slots for relations and values");
         Self { slots, base_floor }
     }
 
@@ -56,9 +63,38 @@ impl<'a> Versions<'a> {
     pub fn relation(&self, database: u32, relation: u32) -> SlotId {
         // Their number is a power of two of 32 bits. Ids that follow each other have slots that do: relations of one
         // database share a slot only if their ids lie far apart.
-        let mask = (self.slots.len() - FIXED_SLOTS - 1) as u32;
+        let mask = (self.relation_slots() - 1) as u32;
         let first = (scatter(u64::from(database)) >> 1) as u32;
-        SlotId(FIXED_SLOTS as u32 + (first.wrapping_add(relation) & mask))
+        SlotId(UNFIXED_SLOTS as u32 + (first.wrapping_add(relation) & mask))
+    }
+
+    /// The slot for all changes of a tracked relation but those of rows whose values are published: it stands beside
+    /// the slots of values in the place of the slot of the relation (`tracked`).
+    #[must_use]
+    pub fn coarse(&self, database: u32, relation: u32) -> SlotId {
+        SlotId((FIXED_SLOTS + line_of(database, relation)) as u32)
+    }
+
+    /// The slots to which each change of a relation is published, unless it is known which values it concerns.
+    #[must_use]
+    pub fn of_relation(&self, database: u32, relation: u32) -> [SlotId; 2] {
+        [self.relation(database, relation), self.coarse(database, relation)]
+    }
+
+    /// The slot for the rows of a relation that have a value in a column, which is given by its hash.
+    #[must_use]
+    pub fn value(&self, database: u32, relation: u32, column: i16, hash: u64) -> SlotId {
+        let first = UNFIXED_SLOTS + self.relation_slots();
+        let of_relation = scatter(key_of(database, relation));
+        let place = scatter(scatter(of_relation ^ u64::from(column.cast_unsigned())) ^ hash);
+        // Their number is a power of two.
+        SlotId((first + (place as usize & (self.slots.len() - first - 1))) as u32)
+    }
+
+    /// Number of slots of relations. That of values is a power of two as well, and no larger.
+    #[must_use]
+    pub fn relation_slots(&self) -> usize {
+        ((self.slots.len() - UNFIXED_SLOTS) / 2).next_power_of_two()
     }
 
     /// The slot for changes of definitions that no relation stands for (functions, operators, casts, …) in a database,
@@ -146,12 +182,4 @@ impl<'a> Versions<'a> {
         let floor = self.base_floor.load(Acquire);
         floor != 0 && floor < snapshot.xmin
     }
-}
-
-/// Finaliser of splitmix64: neighbouring object ids land far apart.
-pub(crate) fn scatter(value: u64) -> u64 {
-    let mut x = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }

@@ -37,6 +37,13 @@ impl XidWindow {
         *self = Self { low, high, marks: self.marks | Self::mark(xid) };
     }
 
+    /// Adds every id below this one.
+    pub(crate) fn add_all_below(&mut self, next: u64) {
+        if next > 1 {
+            *self = Self { low: 1, high: self.high.max(next - 1), marks: u64::MAX };
+        }
+    }
+
     /// By how much the distance of the ends would grow with this id.
     pub(crate) fn growth(&self, xid: u64) -> u64 {
         if self.is_empty() { 0 } else { self.low.saturating_sub(xid) + xid.saturating_sub(self.high) }

@@ -1,7 +1,7 @@
 //! The few slots that matter to one relation of one database. Their numbers, floors and states come from the real code.
 
 use arrow_cache_core::versions::slot::{Slot, SlotState};
-use arrow_cache_core::versions::slots::{FIXED_SLOTS, SlotId, Versions};
+use arrow_cache_core::versions::slots::{LEAST_SLOTS, SlotId, Versions};
 use arrow_cache_core::versions::snapshot::SnapshotView;
 use std::hash::{Hash, Hasher};
 use std::sync::LazyLock;
@@ -35,7 +35,7 @@ impl Hash for Slots {
 }
 
 fn new_block() -> Vec<Slot> {
-    (0..FIXED_SLOTS + 1000).map(|_| Slot::from(SlotState::default())).collect()
+    (0..LEAST_SLOTS).map(|_| Slot::from(SlotState::default())).collect()
 }
 
 /// The ids of the slots, all of which differ.

@@ -3,6 +3,7 @@
 
 mod copy;
 mod executor_run;
+mod heap;
 mod locks;
 mod names;
 mod permissions;
@@ -22,6 +23,7 @@ pub(crate) use executor_run::executor_run_hook;
 pub use executor_run::{
     ExecutorRunHook, RunArguments, call_executor_run, executor_run, standard_ExecutorRun, standard_executor_run,
 };
+pub use heap::UpdatedIndexes;
 pub use locks::lock_at_once;
 pub use names::{may_execute, may_use_schema, public_may_execute, qualified_name};
 pub use permissions::{ask_for_no_rights, is_permitted, start_unshown};
@@ -31,6 +33,6 @@ pub use settings_table::setting_of_server;
 pub use shared_memory::{backend_number, create_area, most_backends, next_full_transaction_id, number_of_backend};
 pub use snapshots::snapshots_grow_old;
 pub use sorting::{compares, order_clause};
-pub use statistics::counted_relation;
+pub use statistics::{changes_over, counted_relation};
 pub use waiting::{TIMEOUTS_OF_STATEMENTS, holds_lock, wait_event_of_fill};
 pub use wal::{RelationFile, file_of_block};

@@ -10,7 +10,7 @@ INSERT INTO for_public VALUES
     ('etag(text)', 'checked'), ('etag(text,"any")', 'checked'), ('version(regclass[])', 'checked'), ('why(text)', 'checked'),
     ('schema(text,jsonb)', 'checked'), ('query(text)', 'checked'), ('query(text,"any")', 'checked'), ('"fetch"(text,jsonb)', 'checked'),
     ('messages(text,jsonb)', 'checked'), ('set_policy(regclass,text)', 'owner'), ('policy(regclass)', 'label'),
-    ('entries_data()', 'own'), ('relations_data()', 'own'), ('statement_counts_data()', 'own'),
+    ('entries_data()', 'own'), ('relations_data()', 'own'), ('tracked_data()', 'own'), ('statement_counts_data()', 'own'),
     ('stats_data()', 'sums'), ('bypass_reasons_data()', 'sums');
 CREATE TEMPORARY VIEW objects AS
 SELECT classid, objid FROM pg_depend
@@ -51,7 +51,7 @@ INSERT INTO calls VALUES
     ('query(text,"any")', $$query('SELECT hidden FROM secret WHERE id = $1', 1)$$), ('"fetch"(text,jsonb)', $$fetch('SELECT hidden FROM secret')$$),
     ('messages(text,jsonb)', $$messages('SELECT hidden FROM secret')$$),
     ('advise()', 'advise()'), ('entries_data()', 'entries_data()'), ('relations_data()', 'relations_data()'),
-    ('statement_counts_data()', 'statement_counts_data()'),
+    ('tracked_data()', 'tracked_data()'), ('statement_counts_data()', 'statement_counts_data()'),
     ('stats_data()', 'stats_data()'), ('bypass_reasons_data()', 'bypass_reasons_data()');
 SELECT coalesce(f.function, c.function) AS not_called FROM functions AS f FULL JOIN calls AS c USING (function) WHERE f.oid IS NULL OR c.call IS NULL;
 CREATE TEMPORARY TABLE outcomes (function text, outcome text);

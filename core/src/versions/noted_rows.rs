@@ -1,0 +1,177 @@
+//! What one transaction has noted of the rows of a tracked relation that it changes: the values that tracked columns
+//! had before and after, and how many changes that were. The server counts each change of a row by itself, whatever
+//! path it took. So a change that was not noted shows: then the noted values are not all, and are worth nothing.
+//!
+//! Pure; belongs to one transaction of one process.
+
+/// Most different values that are noted. A transaction that changes rows of more changes the relation as a whole.
+pub const MOST_VALUES: usize = 64;
+
+/// One change of a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RowChange {
+    /// A row came.
+    Insert,
+    /// A row got a new version.
+    Update,
+    /// A row went.
+    Delete,
+}
+
+/// Numbers of changes of rows, by their kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RowChanges {
+    /// Rows that came.
+    pub inserted: i64,
+    /// Rows that got a new version.
+    pub updated: i64,
+    /// Rows that went.
+    pub deleted: i64,
+}
+
+impl RowChanges {
+    /// One change.
+    #[must_use]
+    pub const fn one(change: RowChange) -> Self {
+        let mut one = Self { inserted: 0, updated: 0, deleted: 0 };
+        match change {
+            RowChange::Insert => one.inserted = 1,
+            RowChange::Update => one.updated = 1,
+            RowChange::Delete => one.deleted = 1,
+        }
+        one
+    }
+
+    /// These and others.
+    #[must_use]
+    pub const fn and(self, more: Self) -> Self {
+        Self {
+            inserted: self.inserted.wrapping_add(more.inserted),
+            updated: self.updated.wrapping_add(more.updated),
+            deleted: self.deleted.wrapping_add(more.deleted),
+        }
+    }
+}
+
+/// What the server has counted of the changes of one relation's rows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CountedChanges {
+    /// Those of the transaction under way, at all of its open levels.
+    pub open: RowChanges,
+    /// Those of earlier transactions that this process has not reported yet, and of levels of this transaction that
+    /// were rolled back. The end of a level moves its changes from there to here, or to the level above it.
+    pub over: RowChanges,
+    /// Counts were set to zero, since the relation was truncated or dropped.
+    pub is_truncated: bool,
+}
+
+/// Why a change of a tracked relation is one of the whole relation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Coarse {
+    /// Some change was not noted.
+    NotNoted,
+    /// Too many values have changed, or one that has no hash.
+    Overflow,
+    /// The transaction has changed definitions.
+    Definitions,
+    /// What is tracked of the relation has changed since the first change.
+    Generation,
+}
+
+/// A value of a column: the column's number, and the hash of the value.
+pub type ColumnValue = (i16, u64);
+
+/// What is noted of one relation.
+pub struct NotedRows {
+    /// That of what was tracked when the first change was noted.
+    generation: u64,
+    /// What the server had counted as over when the first change was noted; `None` before.
+    base: Option<RowChanges>,
+    /// Changes that were noted, rolled back or not.
+    noted: RowChanges,
+    values: [ColumnValue; MOST_VALUES],
+    number: usize,
+    /// Why no more is noted.
+    coarse: Option<Coarse>,
+}
+
+impl NotedRows {
+    /// Nothing is noted. The generation is that of what is tracked.
+    #[must_use]
+    pub const fn new(generation: u64) -> Self {
+        let nothing = RowChanges { inserted: 0, updated: 0, deleted: 0 };
+        Self { generation, base: None, noted: nothing, values: [(0, 0); MOST_VALUES], number: 0, coarse: None }
+    }
+
+    /// Forgets what was noted, and notes under this generation.
+    pub fn start_anew(&mut self, generation: u64) {
+        let nothing = RowChanges::default();
+        (self.generation, self.base, self.noted, self.number, self.coarse) = (generation, None, nothing, 0, None);
+    }
+
+    /// A statement begins that finds this generation.
+    pub fn expect(&mut self, generation: u64) {
+        if generation != self.generation {
+            self.give_up(Coarse::Generation);
+        }
+    }
+
+    /// Returns true if it is worth noting more.
+    #[must_use]
+    pub const fn wants_more(&self) -> bool {
+        self.coarse.is_none()
+    }
+
+    /// Nothing more is to be noted: the relation has changed as a whole. The first reason counts.
+    pub fn give_up(&mut self, why: Coarse) {
+        self.coarse.get_or_insert(why);
+    }
+
+    /// Notes a change that has been made. `counted` is what the server has counted, with this change; it is asked for
+    /// the first change only. `None` if the server does not count.
+    pub fn add_change(&mut self, change: RowChange, counted: impl FnOnce() -> Option<CountedChanges>) {
+        let one = RowChanges::one(change);
+        if self.base.is_none() {
+            // Changes before this one would not be noted.
+            match counted().filter(|counted| counted.open == one && !counted.is_truncated) {
+                Some(counted) => self.base = Some(counted.over),
+                None => self.give_up(Coarse::NotNoted),
+            }
+        }
+        self.noted = self.noted.and(one);
+    }
+
+    /// Notes a value that a changed row had before or after.
+    pub fn add_value(&mut self, value: ColumnValue) {
+        // Rows of the same value often follow each other.
+        if self.values[..self.number].iter().rev().any(|known| *known == value) {
+            return;
+        }
+        match self.values.get_mut(self.number) {
+            Some(place) => {
+                *place = value;
+                self.number += 1;
+            }
+            None => self.give_up(Coarse::Overflow),
+        }
+    }
+
+    /// The values that changed rows had, before or after. `generation` is that of what is tracked now, and `counted`
+    /// what the server has counted.
+    ///
+    /// # Errors
+    /// Why these may not be all.
+    pub fn values(&self, generation: u64, counted: &CountedChanges) -> Result<&[ColumnValue], Coarse> {
+        if let Some(why) = self.coarse {
+            return Err(why);
+        }
+        if generation != self.generation {
+            return Err(Coarse::Generation);
+        }
+        // Each change that counts was made since the first one that is noted. Since then the server has counted as many
+        // changes as were noted, and each noted one is counted: so each counted one is noted.
+        let all = self.base.map(|base| base.and(self.noted));
+        let is_complete = !counted.is_truncated && all == Some(counted.over.and(counted.open));
+        if is_complete { Ok(&self.values[..self.number]) } else { Err(Coarse::NotNoted) }
+    }
+}

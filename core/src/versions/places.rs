@@ -1,0 +1,22 @@
+//! Where relations have their places. Pure.
+
+/// Number of lines of tracked relations. The models of `core/loom` have one.
+pub const LINES: usize = if cfg!(modelled) { 1 } else { 1024 };
+
+/// The two ids in one word; 0 for no relation.
+pub(crate) fn key_of(database: u32, relation: u32) -> u64 {
+    u64::from(database) << 32 | u64::from(relation)
+}
+
+/// The number of the line of a relation if it is tracked, which others have, too.
+pub(crate) fn line_of(database: u32, relation: u32) -> usize {
+    scatter(key_of(database, relation)) as usize % LINES
+}
+
+/// Finaliser of splitmix64: neighbouring object ids land far apart.
+pub(crate) fn scatter(value: u64) -> u64 {
+    let mut x = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}

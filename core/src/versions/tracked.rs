@@ -1,0 +1,336 @@
+//! Which relations are *tracked*: of their changes writers note which values of some columns they concern, so that
+//! answers over other values need not be outdated (rules W8, R10, R11 of docs/architecture/exactness.md).
+//!
+//! A relation has one line, which it shares with others: only one of them is tracked at a time. Any process may take a
+//! relation in, add a column to it, or take it out to make room. What a line says is read and written as a whole under
+//! its sequence word; nothing is called while that is odd.
+//!
+//! Writers ask after they have got their transaction id, readers after they have read the version of the relation's
+//! coarse slot. The order of the steps of taking in and taking out is what makes it exact:
+//!
+//! | step | writers | readers |
+//! |---|---|---|
+//! | `open`: the line names the relation and the column | publish values, or coarsely | store nothing that rests on values |
+//! | the next transaction id is read, and all before it are published to the coarse slot: some may not have asked after `open` | | |
+//! | `settle` | | store |
+//! | `close` | as before | store nothing |
+//! | the version of the coarse slot moves, so that all that was stored is outdated | | |
+//! | `free` | publish to the slot of the relation alone | |
+
+use crate::atomics::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use crate::versions::places::{LINES, key_of, line_of};
+use crate::versions::sequence::SequenceWord;
+use crate::versions::slots::Versions;
+
+/// Most columns of a relation that are tracked.
+pub const MOST_COLUMNS: usize = 4;
+/// So many wishes for a column, with no others between, take it in.
+const ENOUGH_WISHES: u64 = 8;
+/// A relation that was of no use for so long, in microseconds, gives way to another one.
+const IDLE_MICROS: i64 = 10 * 60 * 1_000_000;
+/// How exactly it is known when a line was of use last, in microseconds.
+const USE_MICROS: i64 = 1_000_000;
+
+/// The columns of a tracked relation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct TrackedColumns {
+    /// Another one for each change of the columns: what was noted under one says nothing under another.
+    pub generation: u64,
+    /// Their numbers; 0 for none.
+    pub columns: [i16; MOST_COLUMNS],
+}
+
+impl TrackedColumns {
+    /// The numbers of the columns.
+    pub fn iter(&self) -> impl Iterator<Item = i16> + use<> {
+        self.columns.into_iter().filter(|column| *column != 0)
+    }
+
+    /// Returns true if the column is among them.
+    #[must_use]
+    pub fn has(&self, column: i16) -> bool {
+        self.iter().any(|own| own == column)
+    }
+
+    /// These columns and one more, if there is room for it.
+    fn with(mut self, column: i16) -> Option<Self> {
+        let place = self.columns.iter_mut().find(|place| **place == 0)?;
+        *place = column;
+        Some(self)
+    }
+}
+
+/// Where a line is in its life. Zeroed memory is a free line.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+enum Phase {
+    #[default]
+    Free,
+    Opening,
+    Settled,
+    Closing,
+}
+
+/// What a line says.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct LineState {
+    key: u64,
+    tracked: TrackedColumns,
+    phase: Phase,
+    /// Since when the columns are as they are, in microseconds.
+    since: i64,
+}
+
+/// One line. Zeroed memory names no relation.
+#[repr(C, align(64))]
+pub struct Line {
+    word: SequenceWord,
+    key: AtomicU64,
+    columns: AtomicU64,
+    /// The generation, and in its two low bits the phase.
+    life: AtomicU64,
+    since: AtomicI64,
+    /// These need not agree with the others: when an answer was stored last that rests on values, and for which column
+    /// there were wishes last, and how many.
+    last_use: AtomicI64,
+    wished_key: AtomicU64,
+    wishes: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Line>() == 64);
+
+impl Line {
+    fn load(&self) -> LineState {
+        let life = self.life.load(Relaxed);
+        let columns = self.columns.load(Relaxed);
+        let phase = [Phase::Free, Phase::Opening, Phase::Settled, Phase::Closing][(life & 3) as usize];
+        let columns = std::array::from_fn(|place| (columns >> (16 * place)) as i16);
+        LineState {
+            key: self.key.load(Relaxed),
+            tracked: TrackedColumns { generation: life >> 2, columns },
+            phase,
+            since: self.since.load(Relaxed),
+        }
+    }
+
+    /// What the line says, as one consistent whole.
+    #[must_use]
+    pub fn read(&self) -> LineState {
+        self.word.read(|_| self.load())
+    }
+
+    /// Changes the line if `edit` returns a new state. Returns true then.
+    fn change(&self, edit: impl FnOnce(LineState) -> Option<LineState>) -> bool {
+        let moves = self.word.begin();
+        let changed = edit(self.load());
+        changed.iter().for_each(|state| self.store(state));
+        self.word.end(moves);
+        changed.is_some()
+    }
+
+    fn store(&self, state: &LineState) {
+        let places = state.tracked.columns.iter().rev();
+        let columns = places.fold(0, |word, column| word << 16 | u64::from(column.cast_unsigned()));
+        self.key.store(state.key, Relaxed);
+        self.columns.store(columns, Relaxed);
+        self.life.store(state.tracked.generation << 2 | state.phase as u64, Relaxed);
+        self.since.store(state.since, Relaxed);
+    }
+
+    /// Moves from one phase to another, if nothing else has happened.
+    fn pass(&self, generation: u64, from: Phase, to: Phase) -> bool {
+        self.change(|state| {
+            let is_same = state.tracked.generation == generation && state.phase == from;
+            is_same.then_some(LineState { phase: to, ..state })
+        })
+    }
+}
+
+impl From<LineState> for Line {
+    fn from(state: LineState) -> Self {
+        let [key, columns, life, wished_key, wishes] = std::array::from_fn(|_| AtomicU64::new(0));
+        let [since, last_use] = std::array::from_fn(|_| AtomicI64::new(0));
+        let line = Self { word: SequenceWord::moved(0), key, columns, life, since, last_use, wished_key, wishes };
+        line.store(&state);
+        line
+    }
+}
+
+/// A tracked relation, for showing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TrackedRelation {
+    /// Its database.
+    pub database: u32,
+    /// The relation.
+    pub relation: u32,
+    /// Its columns.
+    pub tracked: TrackedColumns,
+    /// Since when they are tracked, in microseconds.
+    pub since: i64,
+}
+
+/// View over all lines.
+#[derive(Clone, Copy)]
+pub struct Registry<'a> {
+    lines: &'a [Line; LINES],
+}
+
+impl<'a> Registry<'a> {
+    /// A view over lines.
+    #[must_use]
+    pub fn new(lines: &'a [Line; LINES]) -> Self {
+        Self { lines }
+    }
+
+    fn line(&self, database: u32, relation: u32) -> &'a Line {
+        &self.lines[line_of(database, relation)]
+    }
+
+    /// The columns whose values a writer of the relation notes and publishes; `None` if the relation is not tracked. To
+    /// be asked when the transaction has its id.
+    #[inline]
+    #[must_use]
+    pub fn columns_of(&self, database: u32, relation: u32) -> Option<TrackedColumns> {
+        let line = self.line(database, relation);
+        let key = key_of(database, relation);
+        if line.key.load(Relaxed) != key {
+            return None;
+        }
+        let state = line.read();
+        (state.key == key && state.phase != Phase::Free).then_some(state.tracked)
+    }
+
+    /// The columns on whose values an answer may rest; `None` if there are none. To be asked when the version of the
+    /// coarse slot of the relation has been read.
+    #[must_use]
+    pub fn settled_columns_of(&self, database: u32, relation: u32) -> Option<TrackedColumns> {
+        let state = self.line(database, relation).read();
+        (state.key == key_of(database, relation) && state.phase == Phase::Settled).then_some(state.tracked)
+    }
+
+    /// Notes that an answer was stored that rests on values of the relation.
+    pub fn note_use(&self, database: u32, relation: u32, now: i64) {
+        let last_use = &self.line(database, relation).last_use;
+        if now.saturating_sub(last_use.load(Relaxed)).abs() >= USE_MICROS {
+            last_use.store(now, Relaxed);
+        }
+    }
+
+    /// Counts a wish that a column were tracked: an answer was stored that would rest on its values. Returns true if
+    /// there were enough of them.
+    #[must_use]
+    pub fn wish(&self, database: u32, relation: u32, column: i16) -> bool {
+        let line = self.line(database, relation);
+        let (key, number) = (key_of(database, relation), u64::from(column.cast_unsigned()));
+        let wishes = line.wishes.load(Relaxed);
+        let is_same = line.wished_key.load(Relaxed) == key && wishes & 0xffff == number;
+        let count = match (is_same, wishes >> 16) {
+            (true, count) => count + 1,
+            (false, 0 | 1) => {
+                line.wished_key.store(key, Relaxed);
+                1
+            }
+            // The wishes before weigh less.
+            (false, count) => {
+                line.wishes.store((count - 1) << 16 | wishes & 0xffff, Relaxed);
+                return false;
+            }
+        };
+        let is_enough = count >= ENOUGH_WISHES;
+        line.wishes.store(if is_enough { 0 } else { count << 16 | number }, Relaxed);
+        is_enough
+    }
+
+    /// Takes a column in. Does nothing if it is tracked, or cannot be. `next` reads the next transaction id, by a lock
+    /// that also orders who is given one.
+    pub fn take_in(
+        &self,
+        (database, relation, column): (u32, u32, i16),
+        versions: &Versions<'_>,
+        now: i64,
+        next: impl FnOnce() -> u64,
+    ) {
+        if let Some((other, last_use)) = self.beside(database, relation)
+            && now.saturating_sub(last_use) >= IDLE_MICROS
+        {
+            self.take_out(&other, versions, now);
+        }
+        if let Some(opening) = self.open(database, relation, column, now) {
+            versions.slot(versions.coarse(database, relation)).publish_all_below(next(), now);
+            self.settle(opening);
+        }
+    }
+
+    /// Takes a relation out, if it still is as it was.
+    pub fn take_out(&self, other: &TrackedRelation, versions: &Versions<'_>, now: i64) {
+        if let Some(closing) = self.close(other.database, other.relation, other.tracked.generation) {
+            versions.slot(versions.coarse(other.database, other.relation)).bump(now);
+            self.free(closing);
+        }
+    }
+
+    /// Another relation that has the line of this one, and when it was of use last.
+    #[must_use]
+    pub fn beside(&self, database: u32, relation: u32) -> Option<(TrackedRelation, i64)> {
+        let line = self.line(database, relation);
+        let state = line.read();
+        let is_other = state.phase == Phase::Settled && state.key != key_of(database, relation);
+        is_other.then(|| (shown(&state), line.last_use.load(Relaxed).max(state.since)))
+    }
+
+    /// The first step of taking a column in; `None` if it is tracked, or cannot be.
+    #[must_use]
+    pub fn open(&self, database: u32, relation: u32, column: i16, now: i64) -> Option<Step> {
+        let key = key_of(database, relation);
+        let mut generation = 0;
+        let line = self.line(database, relation);
+        let is_open = line.change(|state| {
+            let before = match state.phase {
+                Phase::Free => TrackedColumns { columns: [0; MOST_COLUMNS], ..state.tracked },
+                Phase::Settled if state.key == key && !state.tracked.has(column) => state.tracked,
+                _ => return None,
+            };
+            generation = before.generation + 1;
+            let tracked = TrackedColumns { generation, ..before.with(column)? };
+            Some(LineState { key, tracked, phase: Phase::Opening, since: now })
+        });
+        is_open.then_some(Step { line: line_of(database, relation), generation })
+    }
+
+    /// The last step of taking a column in. All transactions that may not have asked after `open` are published.
+    pub fn settle(&self, step: Step) {
+        self.lines[step.line % LINES].pass(step.generation, Phase::Opening, Phase::Settled);
+    }
+
+    /// The first step of taking a relation out; `None` if it is not as it was.
+    #[must_use]
+    pub fn close(&self, database: u32, relation: u32, generation: u64) -> Option<Step> {
+        let line = line_of(database, relation);
+        self.lines[line].pass(generation, Phase::Settled, Phase::Closing).then_some(Step { line, generation })
+    }
+
+    /// The last step of taking a relation out. The version of its coarse slot has moved.
+    pub fn free(&self, step: Step) {
+        self.lines[step.line % LINES].change(|state| {
+            let is_same = state.tracked.generation == step.generation && state.phase == Phase::Closing;
+            is_same.then_some(LineState { key: 0, phase: Phase::Free, ..state })
+        });
+    }
+
+    /// All tracked relations.
+    pub fn all(&self) -> impl Iterator<Item = TrackedRelation> + use<'a> {
+        self.lines.iter().map(Line::read).filter(|state| state.phase == Phase::Settled).map(|state| shown(&state))
+    }
+}
+
+fn shown(state: &LineState) -> TrackedRelation {
+    let (database, relation) = ((state.key >> 32) as u32, state.key as u32);
+    TrackedRelation { database, relation, tracked: state.tracked, since: state.since }
+}
+
+/// A line in the middle of being taken in or out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[must_use]
+pub struct Step {
+    line: usize,
+    generation: u64,
+}

@@ -1,0 +1,193 @@
+//! The registry of tracked relations, one rule at a time; torn reads.
+
+use arrow_cache_core::versions::places::LINES;
+use arrow_cache_core::versions::slot::{Slot, SlotState};
+use arrow_cache_core::versions::slots::{Versions, slot_count};
+use arrow_cache_core::versions::snapshot::SnapshotView;
+use arrow_cache_core::versions::tracked::{Line, LineState, MOST_COLUMNS, Registry, TrackedColumns};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+const MINUTE: i64 = 60_000_000;
+
+struct Block {
+    lines: Box<[Line; LINES]>,
+    slots: Vec<Slot>,
+    floor: AtomicU64,
+}
+
+impl Block {
+    fn new() -> Self {
+        let lines: Vec<Line> = (0..LINES).map(|_| Line::from(LineState::default())).collect();
+        let slots = (0..slot_count(0)).map(|_| Slot::from(SlotState::default())).collect();
+        Self {
+            lines: lines.try_into().unwrap_or_else(|_| unreachable!("as many as there are")),
+            slots,
+            floor: AtomicU64::new(1),
+        }
+    }
+
+    fn registry(&self) -> Registry<'_> {
+        Registry::new(&self.lines)
+    }
+
+    fn versions(&self) -> Versions<'_> {
+        Versions::new(&self.slots, &self.floor)
+    }
+
+    fn take_in(&self, relation: u32, column: i16, now: i64) {
+        self.registry().take_in((5, relation, column), &self.versions(), now, || 100);
+    }
+
+    fn columns(&self, relation: u32) -> Option<Vec<i16>> {
+        self.registry().settled_columns_of(5, relation).map(|tracked| tracked.iter().collect())
+    }
+
+    fn coarse(&self, relation: u32) -> SlotState {
+        self.versions().slot(self.versions().coarse(5, relation)).read()
+    }
+}
+
+/// Another relation with the same line.
+fn neighbour(block: &Block, relation: u32) -> u32 {
+    let line = |relation| block.versions().coarse(5, relation);
+    (relation + 1..).find(|other| line(*other) == line(relation)).unwrap()
+}
+
+#[test]
+fn a_relation_is_tracked_by_its_columns() {
+    let block = Block::new();
+    assert_eq!((block.columns(7), block.registry().columns_of(5, 7)), (None, None));
+    block.take_in(7, 3, 9);
+    assert_eq!(block.columns(7), Some(vec![3]));
+    assert_eq!(block.registry().columns_of(5, 7), block.registry().settled_columns_of(5, 7));
+    assert_eq!((block.columns(8), block.registry().columns_of(6, 7)), (None, None));
+    let all: Vec<_> = block.registry().all().collect();
+    assert_eq!(all.len(), 1);
+    assert_eq!((all[0].database, all[0].relation, all[0].since), (5, 7, 9));
+}
+
+/// Nobody knows who has changed it before.
+#[test]
+fn the_past_is_published_for_each_column() {
+    let block = Block::new();
+    let sees = |xmin| block.coarse(7).seen_whole(&SnapshotView { xmin, xmax: 200, in_progress: &[xmin as u32] });
+    block.take_in(7, 3, 0);
+    assert_eq!((block.coarse(7).version, sees(99), sees(100)), (1, false, true));
+    block.take_in(7, 3, 0);
+    assert_eq!(block.coarse(7).version, 1, "it was tracked");
+    let before = block.registry().columns_of(5, 7).unwrap();
+    block.take_in(7, -4, 0);
+    assert_eq!((block.coarse(7).version, block.columns(7)), (2, Some(vec![3, -4])));
+    assert_ne!(block.registry().columns_of(5, 7).unwrap().generation, before.generation);
+}
+
+#[test]
+fn there_is_room_for_some_columns() {
+    let block = Block::new();
+    for column in 1..=MOST_COLUMNS as i16 + 1 {
+        block.take_in(7, column, 0);
+    }
+    assert_eq!(block.columns(7), Some((1..=MOST_COLUMNS as i16).collect()));
+    assert_eq!(block.coarse(7).version, MOST_COLUMNS as u64);
+}
+
+#[test]
+fn writers_know_of_it_from_the_first_step_to_the_last() {
+    let block = Block::new();
+    let registry = block.registry();
+    let known = || registry.columns_of(5, 7).is_some();
+    let opening = registry.open(5, 7, 3, 0).unwrap();
+    assert!(known() && block.columns(7).is_none());
+    assert!(registry.open(5, 7, 4, 0).is_none(), "somebody else is taking it in");
+    registry.settle(opening);
+    let generation = registry.columns_of(5, 7).unwrap().generation;
+    assert!(registry.close(5, 7, generation + 1).is_none());
+    let closing = registry.close(5, 7, generation).unwrap();
+    assert!(known() && block.columns(7).is_none());
+    assert!(registry.open(5, 7, 4, 0).is_none());
+    registry.settle(opening);
+    assert!(block.columns(7).is_none(), "it was settled before");
+    registry.free(closing);
+    assert!(!known());
+    let _ = registry.open(5, 7, 4, 0).unwrap();
+    assert_eq!(registry.columns_of(5, 7).unwrap().iter().collect::<Vec<_>>(), [4]);
+    assert!(registry.columns_of(5, 7).unwrap().generation > generation, "a generation comes once");
+}
+
+#[test]
+fn a_relation_that_is_of_no_use_gives_way() {
+    let block = Block::new();
+    let other = neighbour(&block, 7);
+    block.take_in(7, 3, 0);
+    block.take_in(other, 3, 9 * MINUTE);
+    assert_eq!((block.columns(7), block.columns(other)), (Some(vec![3]), None));
+    block.registry().note_use(5, 7, 5 * MINUTE);
+    block.take_in(other, 3, 14 * MINUTE);
+    assert_eq!((block.columns(7), block.columns(other)), (Some(vec![3]), None));
+    let before = block.coarse(7).version;
+    block.take_in(other, 4, 15 * MINUTE);
+    assert_eq!((block.columns(7), block.columns(other)), (None, Some(vec![4])));
+    // They share that slot: it moves once for the one that goes, and once for the one that comes.
+    assert_eq!(block.coarse(7).version, before + 2);
+}
+
+#[test]
+fn a_relation_is_taken_out_as_it_was_seen() {
+    let block = Block::new();
+    let other = neighbour(&block, 7);
+    block.take_in(7, 3, 0);
+    assert!(block.registry().beside(5, 7).is_none());
+    let (seen, last_use) = block.registry().beside(5, other).unwrap();
+    assert_eq!((seen.database, seen.relation, last_use), (5, 7, 0));
+    block.take_in(7, 4, 0);
+    block.registry().take_out(&seen, &block.versions(), 0);
+    assert_eq!(block.columns(7), Some(vec![3, 4]), "it has another column now");
+    let (seen, _) = block.registry().beside(5, other).unwrap();
+    let before = block.coarse(7).version;
+    block.registry().take_out(&seen, &block.versions(), 0);
+    assert_eq!((block.columns(7), block.coarse(7).version), (None, before + 1));
+}
+
+#[test]
+fn wishes_are_counted_until_there_are_enough() {
+    let block = Block::new();
+    let registry = block.registry();
+    let wish = |relation, column| registry.wish(5, relation, column);
+    assert!((0..7).all(|_| !wish(7, 3)));
+    assert!(wish(7, 3));
+    assert!((0..7).all(|_| !wish(7, 3)), "it begins anew");
+    // Others weigh against it.
+    let other = neighbour(&block, 7);
+    assert!((0..3).all(|_| !wish(other, 3)) && (0..3).all(|_| !wish(7, 3)));
+    assert!(wish(7, 3));
+    assert!((0..20).all(|_| !wish(7, 3) && !wish(7, -3) && !wish(other, 3)));
+}
+
+#[test]
+fn lines_are_read_as_a_whole() {
+    let block = Block::new();
+    let rounds = if cfg!(miri) { 20 } else { 5000 };
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let write = || {
+            for round in 0..rounds {
+                let number = (round % 4 + 1) as i16;
+                let opening = block.registry().open(5, 7, number, round).unwrap();
+                block.registry().settle(opening);
+                let TrackedColumns { generation, .. } = block.registry().columns_of(5, 7).unwrap();
+                let closing = block.registry().close(5, 7, generation).unwrap();
+                block.registry().free(closing);
+            }
+            done.store(true, Relaxed);
+        };
+        scope.spawn(write);
+        scope.spawn(|| {
+            while !done.load(Relaxed) {
+                if let Some(tracked) = block.registry().columns_of(5, 7) {
+                    let number = ((tracked.generation - 1) % 4 + 1) as i16;
+                    assert_eq!(tracked.columns, [number, 0, 0, 0]);
+                }
+            }
+        });
+    });
+}

@@ -1,0 +1,47 @@
+//! Which relations are tracked: those over which answers are stored that would outlive most changes if it were known
+//! which values these concern (R11). Keeps nothing; the registry is in shared memory.
+
+use pgrx::pg_sys;
+
+use crate::pg::backend;
+use crate::pg::catalog_row::CatalogRow;
+use crate::pg::object_ids::{FIRST_USER_OID, HEAP_TABLE_AM_OID};
+use crate::settings;
+use crate::shmem::SharedStore;
+
+/// An answer was stored that would rest on values of a column if that were tracked. Has it tracked when there were
+/// enough of them.
+pub fn note_wish(store: &SharedStore, relation: u32, column: i16) {
+    let (registry, database) = (store.registry(), backend::database());
+    if settings::precise_invalidation()
+        && !backend::is_in_recovery()
+        && registry.wish(database, relation, column)
+        && can_be_tracked(relation)
+    {
+        let (versions, now) = (store.versions(), backend::now());
+        if let Some((other, _)) = registry.beside(database, relation)
+            && other.database == database
+            && row_of(other.relation).is_none()
+        {
+            registry.take_out(&other, &versions, now);
+        }
+        registry.take_in((database, relation, column), &versions, now, backend::next_transaction_id);
+    }
+}
+
+fn row_of(relation: u32) -> Option<CatalogRow> {
+    CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, pg_sys::Oid::from(relation))
+}
+
+/// Returns true if writers can note the changes of rows: those of a table of the server's own that others neither
+/// inherit from nor route rows to.
+fn can_be_tracked(relation: u32) -> bool {
+    relation >= FIRST_USER_OID
+        && row_of(relation).as_ref().and_then(CatalogRow::relation).is_some_and(|class| {
+            class.relkind as u8 == pg_sys::RELKIND_RELATION
+                && class.relam.to_u32() == HEAP_TABLE_AM_OID
+                && class.relpersistence as u8 != pg_sys::RELPERSISTENCE_TEMP
+                && !class.relispartition
+                && !class.relhassubclass
+        })
+}

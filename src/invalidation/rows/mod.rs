@@ -1,0 +1,40 @@
+//! Which values the rows have that a transaction changes in a tracked relation (rule W8). It is noted as the executor
+//! changes each row: a statement that writes to a tracked relation puts a copy of the heap's access routine into the
+//! relation's description, from when a row comes to be changed until it is.
+//!
+//! This may miss changes, and never silently: the server counts each change itself, whatever path it took. If fewer
+//! were noted than are counted, the relation is published as a whole. So nothing here has to be complete, but whatever
+//! is noted must be true.
+//!
+//! In the order in which the files may import each other: `watched` lists the statements under way that write to
+//! tracked relations, and puts the routine in and back; `noted` has what the transaction has noted; `routine` is that
+//! copy, whose functions note; `statements` begins and ends watching.
+
+mod noted;
+mod routine;
+mod statements;
+mod watched;
+
+pub use arrow_cache_core::versions::noted_rows::Coarse;
+pub use noted::{for_each_noted, is_idle};
+pub use statements::{begin, end};
+
+/// The transaction has failed.
+///
+/// # Safety
+/// Before relations are let go.
+pub unsafe fn fail() {
+    if !is_idle() {
+        // SAFETY: the caller's promise.
+        unsafe { watched::take_all_back() };
+    }
+}
+
+/// Forgets all, at the end of the transaction.
+#[inline]
+pub fn forget() {
+    if !is_idle() {
+        noted::forget();
+        watched::forget();
+    }
+}

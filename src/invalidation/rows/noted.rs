@@ -1,0 +1,256 @@
+//! What the transaction under way has noted of the rows that it has changed in tracked relations. State of this
+//! backend, forgotten when the transaction ends; no lock. At most `MOST_RELATIONS` relations of about a kilobyte each;
+//! changes of further ones are not noted.
+
+use std::cell::{Cell, RefCell};
+
+use arrow_cache_core::versions::noted_rows::{Coarse, ColumnValue, NotedRows, RowChange};
+use arrow_cache_core::{Room, TrackedColumns};
+use pgrx::pg_sys;
+
+use super::watched::Watched;
+use crate::pg::attention;
+use crate::pg::backend_local::Local;
+use crate::pg::compat::tuple_attribute;
+use crate::pg::transaction_changes::{self, Change};
+use crate::query::value_hash::{Form, form_of};
+
+/// Most tracked relations of which a transaction notes changes.
+const MOST_RELATIONS: usize = 32;
+
+/// Relations that memory is kept for when a transaction ends.
+const KEPT: usize = 4;
+
+/// Most tracked columns of a relation.
+const MOST_COLUMNS: usize = 4;
+
+/// The tracked columns of a relation, and how their values are hashed.
+type Columns = [Option<(i16, Form)>; MOST_COLUMNS];
+
+/// What is noted of one relation.
+struct Noted {
+    relation: u32,
+    columns: Columns,
+    rows: NotedRows,
+}
+
+/// What is noted of each relation.
+struct Notes {
+    /// Memory that the transaction does not use yet comes last.
+    all: Vec<Noted>,
+    used: usize,
+}
+
+impl Notes {
+    fn used(&mut self) -> &mut [Noted] {
+        &mut self.all[..self.used]
+    }
+
+    /// Begins to note changes of one more relation; returns where. `None` if there are too many, or no memory.
+    fn begin(&mut self, relation: u32, columns: Columns, generation: u64) -> Option<usize> {
+        if self.used == self.all.len() {
+            let fits = self.used < MOST_RELATIONS && self.all.make_room(1).is_ok();
+            fits.then(|| self.all.push(Noted { relation, columns, rows: NotedRows::new(generation) }))?;
+        }
+        let noted = &mut self.all[self.used];
+        (noted.relation, noted.columns) = (relation, columns);
+        noted.rows.start_anew(generation);
+        self.used += 1;
+        Some(self.used - 1)
+    }
+}
+
+static NOTED: Local<RefCell<Notes>> = Local::new(RefCell::new(Notes { all: Vec::new(), used: 0 }));
+/// The transaction has begun to write to a tracked relation.
+static IS_BUSY: Local<Cell<bool>> = Local::new(Cell::new(false));
+
+/// Returns true if the transaction has not written to a tracked relation: nothing is noted, and nothing watched.
+#[inline]
+pub fn is_idle() -> bool {
+    !IS_BUSY.get()
+}
+
+/// Where the changes of a relation are noted; `None` if they are not. A statement begins that may change it, and finds
+/// that these columns are tracked.
+///
+/// # Safety
+/// The relation must be open.
+pub unsafe fn place_for(relation: pg_sys::Relation, tracked: TrackedColumns) -> Option<usize> {
+    // SAFETY: the caller's promise.
+    let number = unsafe { (*relation).rd_id }.to_u32();
+    let known = NOTED.with_borrow_mut(|notes| {
+        let place = notes.used().iter().position(|noted| noted.relation == number)?;
+        notes.all[place].rows.expect(tracked.generation);
+        Some((place, notes.all[place].rows.wants_more()))
+    });
+    if let Some((place, wants_more)) = known {
+        return wants_more.then_some(place);
+    }
+    // SAFETY: the caller's promise.
+    let columns = unsafe { columns(relation, tracked) }?;
+    attention::leave_for_end();
+    IS_BUSY.set(true);
+    NOTED.with_borrow_mut(|notes| notes.begin(number, columns, tracked.generation))
+}
+
+/// How the values of tracked columns are hashed; `None` if those of one are not.
+///
+/// # Safety
+/// The relation must be open.
+unsafe fn columns(relation: pg_sys::Relation, tracked: TrackedColumns) -> Option<Columns> {
+    let mut columns = Columns::default();
+    for (place, column) in columns.iter_mut().zip(tracked.iter()) {
+        // SAFETY: an open relation has a row type with so many columns.
+        let type_oid = unsafe {
+            let row_type = (*relation).rd_att;
+            let has_column = column > 0 && i32::from(column) <= (*row_type).natts;
+            has_column.then(|| (*tuple_attribute(row_type, column as usize - 1)).atttypid)
+        }?;
+        *place = Some((column, form_of(type_oid)?));
+    }
+    Some(columns)
+}
+
+/// The values of tracked columns in one version of a row.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    values: [Option<ColumnValue>; MOST_COLUMNS],
+    /// One of them has no hash, or the version could not be read.
+    is_incomplete: bool,
+}
+
+impl Found {
+    /// Those that `read` gives; `None` for NULL, which equals nothing.
+    ///
+    /// # Safety
+    /// `read` must give values of the columns.
+    unsafe fn of(columns: &Columns, mut read: impl FnMut(i16) -> Option<pg_sys::Datum>) -> Self {
+        let mut found = Self::default();
+        for (place, (column, form)) in found.values.iter_mut().zip(columns.iter().flatten()) {
+            let Some(datum) = read(*column) else { continue };
+            // SAFETY: the caller's promise; the form is that of the column's type.
+            *place = unsafe { form.hash(datum) }.map(|hash| (*column, hash));
+            found.is_incomplete |= place.is_none();
+        }
+        found
+    }
+
+    /// Those of the row that a slot holds.
+    ///
+    /// # Safety
+    /// The slot must hold a row of the relation whose columns these are.
+    unsafe fn of_slot(columns: &Columns, slot: *mut pg_sys::TupleTableSlot) -> Self {
+        // SAFETY: the caller's promise; a slot has a value for each attribute once it is deformed that far.
+        unsafe {
+            Self::of(columns, |column| {
+                if (*slot).tts_nvalid < column {
+                    kept!(pg_sys::slot_getsomeattrs_int(slot, i32::from(column)));
+                }
+                let place = column as usize - 1;
+                (!*(*slot).tts_isnull.add(place)).then(|| *(*slot).tts_values.add(place))
+            })
+        }
+    }
+
+    /// Those of the version of a row that the transaction has just replaced or deleted. Nobody takes it away while the
+    /// transaction runs.
+    ///
+    /// # Safety
+    /// The relation must be open, and the columns be its own.
+    unsafe fn of_version(columns: &Columns, relation: pg_sys::Relation, place: pg_sys::ItemPointerData) -> Self {
+        let mut tuple = pg_sys::HeapTupleData { t_self: place, ..pg_sys::HeapTupleData::default() };
+        let mut buffer = 0;
+        // SAFETY: the caller's promise; the version is read while its page is pinned. An error gives the pin back.
+        unsafe {
+            let any = &raw mut pg_sys::SnapshotAnyData;
+            if !kept!(pg_sys::heap_fetch(relation, any, &raw mut tuple, &raw mut buffer, false)) {
+                return Self { is_incomplete: true, ..Self::default() };
+            }
+            let found = Self::of(columns, |column| {
+                let mut is_null = false;
+                let value = pg_sys::heap_getattr(&raw mut tuple, i32::from(column), (*relation).rd_att, &mut is_null);
+                (!is_null).then_some(value)
+            });
+            kept!(pg_sys::ReleaseBuffer(buffer));
+            found
+        }
+    }
+
+    fn note(&self, rows: &mut NotedRows) {
+        self.values.iter().flatten().for_each(|value| rows.add_value(*value));
+        if self.is_incomplete {
+            rows.give_up(Coarse::Overflow);
+        }
+    }
+}
+
+/// Notes a change that the heap has made: the row that a slot holds has come, or a version of a row has gone, or both.
+/// May raise.
+///
+/// # Safety
+/// The query of the node must be under way, and the slot, if it is not null, hold a row of its relation.
+pub unsafe fn note(
+    watched: &Watched,
+    change: RowChange,
+    new: *mut pg_sys::TupleTableSlot,
+    old: Option<pg_sys::ItemPointerData>,
+) {
+    let (place, relation) = (watched.place, watched.relation);
+    let columns = NOTED.with_borrow_mut(|notes| {
+        let noted = notes.used().get(place).filter(|noted| noted.rows.wants_more());
+        noted.map(|noted| noted.columns)
+    });
+    let Some(columns) = columns else { return };
+    // SAFETY: the caller's promise. Nothing is borrowed meanwhile.
+    let (after, before) = unsafe {
+        let read = (*watched.target).ri_oldTupleSlot;
+        let before = old.map(|old| match old {
+            old if holds(read, old) => Found::of_slot(&columns, read),
+            old => Found::of_version(&columns, relation, old),
+        });
+        ((!new.is_null()).then(|| Found::of_slot(&columns, new)), before)
+    };
+    NOTED.with_borrow_mut(|notes| {
+        let Some(Noted { rows, .. }) = notes.used().get_mut(place) else { return };
+        // SAFETY: the caller's promise.
+        rows.add_change(change, || unsafe { Change::of(relation) }.map(Change::counted));
+        before.iter().chain(&after).for_each(|found| found.note(rows));
+    });
+}
+
+/// Returns true if a slot holds a version of a row, by its place. The slot keeps the page from being cleaned, so no
+/// other version has taken the place since.
+///
+/// # Safety
+/// Null, or a slot for versions in the heap.
+unsafe fn holds(slot: *const pg_sys::TupleTableSlot, version: pg_sys::ItemPointerData) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { slot.as_ref() }.is_some_and(|slot| {
+        let place = |at: pg_sys::ItemPointerData| (at.ip_blkid.bi_hi, at.ip_blkid.bi_lo, at.ip_posid);
+        u32::from(slot.tts_flags) & pg_sys::TTS_FLAG_EMPTY == 0 && place(slot.tts_tid) == place(version)
+    })
+}
+
+/// Calls `visit` with each column and value, by its hash, that changed rows of a relation had before or after, if these
+/// are all. `generation` is that of what is tracked of the relation now.
+///
+/// # Errors
+/// Why they may not be all. Then nothing is visited.
+pub fn for_each_noted(relation: u32, generation: u64, mut visit: impl FnMut(i16, u64)) -> Result<(), Coarse> {
+    let counted = transaction_changes::counted(relation).ok_or(Coarse::NotNoted)?;
+    NOTED.with_borrow_mut(|notes| {
+        let noted = notes.used().iter().find(|noted| noted.relation == relation).ok_or(Coarse::NotNoted)?;
+        noted.rows.values(generation, &counted)?.iter().for_each(|(column, hash)| visit(*column, *hash));
+        Ok(())
+    })
+}
+
+/// Forgets what was noted, at the end of the transaction.
+pub fn forget() {
+    IS_BUSY.set(false);
+    NOTED.with_borrow_mut(|notes| {
+        notes.used = 0;
+        notes.all.truncate(KEPT);
+        notes.all.shrink_to(KEPT);
+    });
+}

@@ -1,0 +1,241 @@
+//! Which values the rows have that a plan reads of a relation: those that each of its scans compares a column with. The
+//! plan's rows are then a function of the rows with these values. Reads a finished plan; keeps nothing.
+
+use pgrx::pg_sys::{self, BoolExprType};
+
+use super::bytewise::equality_is_bytewise;
+use super::node_table::{OPENS_NOTHING, in_plan};
+use super::opened_relations::plans_of;
+use super::value_hash::{Form, form_of};
+use crate::pg::array::{Array, ElementType};
+use crate::pg::given_values::given;
+use crate::pg::row::Value;
+use crate::pg::tree::{Tree, child, children, match_node};
+
+/// Most values that one condition may name, and the conditions on a relation together.
+const MOST_VALUES: usize = 16;
+
+/// `=` of the types that have a form, and between whole numbers of different sizes.
+const EQUALITIES: [u32; 16] = [15, 91, 94, 96, 98, 410, 416, 532, 533, 1093, 1320, 1862, 1868, 2060, 2972, 3516];
+
+/// A column, with the hashes of the values that it may have in rows that a scan gives.
+pub struct Condition {
+    /// The number of the column.
+    pub column: i16,
+    /// The hashes.
+    pub hashes: Vec<u64>,
+}
+
+/// A scan of a relation.
+pub struct Scan {
+    /// The relation.
+    pub relation: u32,
+    /// Conditions that all rows fulfil which it gives: those of the index come first.
+    pub conditions: Vec<Condition>,
+}
+
+/// All scans of relations in a plan that is run with these parameters; `None` if something else may read rows.
+pub fn scans_of(
+    plan: Tree<'_, pg_sys::PlannedStmt>,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+) -> Option<Vec<Scan>> {
+    if !plan.rowMarks.is_null() {
+        return None;
+    }
+    let relations = children!(plan.rtable as RangeTblEntry).map(|entry| entry.relid.to_u32()).collect();
+    let mut collector = Collector { params, relations, scans: Vec::new() };
+    collector.walk(child!(plan.planTree))?;
+    collector.walk_all(child!(plan.subplans))?;
+    Some(collector.scans)
+}
+
+/// The columns and values, by their hashes, that the rows have which these scans give of a relation; `None` if a scan
+/// has no condition on one of the columns that `has` knows, or there is no scan.
+pub fn values_of(scans: &[Scan], relation: u32, has: impl Fn(i16) -> bool) -> Option<Vec<(i16, u64)>> {
+    let mut values = Vec::new();
+    for scan in scans.iter().filter(|scan| scan.relation == relation) {
+        let usable = scan.conditions.iter().filter(|condition| has(condition.column));
+        let fewest = usable.min_by_key(|condition| condition.hashes.len())?;
+        values.extend(fewest.hashes.iter().map(|hash| (fewest.column, *hash)));
+    }
+    values.sort_unstable();
+    values.dedup();
+    (scans.iter().any(|scan| scan.relation == relation) && values.len() <= MOST_VALUES).then_some(values)
+}
+
+/// The column that would have to be known, too, so that `values_of` names values; `None` if one is not enough.
+pub fn missing_column(scans: &[Scan], relation: u32, has: impl Fn(i16) -> bool) -> Option<i16> {
+    let mut own = scans.iter().filter(|scan| scan.relation == relation);
+    let lacking = own.find(|scan| !scan.conditions.iter().any(|condition| has(condition.column)))?;
+    let column = lacking.conditions.first()?.column;
+    values_of(scans, relation, |other| other == column || has(other)).map(|_| column)
+}
+
+struct Collector<'t> {
+    params: Option<Tree<'t, pg_sys::ParamListInfoData>>,
+    /// The relations of the range table.
+    relations: Vec<u32>,
+    scans: Vec<Scan>,
+}
+
+/// Where the columns of a scan's conditions come from.
+#[derive(Clone, Copy)]
+enum Columns<'t> {
+    /// The relation at this place of the range table.
+    Of(u32),
+    /// What is stored in the index: columns of that relation.
+    InIndex(u32, Tree<'t, pg_sys::IndexOnlyScan>),
+}
+
+impl<'t> Collector<'t> {
+    /// Walks a plan; `None` if it has a node that may read rows in a way that is not known here.
+    fn walk(&mut self, plan: Option<Tree<'t, pg_sys::Plan>>) -> Option<()> {
+        let Some(plan) = plan else { return Some(()) };
+        let node = plan.as_node();
+        let qual = child!(plan.qual);
+        match_node! { node;
+            SeqScan(scan) => self.add(Columns::Of(scan.scan.scanrelid), [None, qual]),
+            IndexScan(scan) => self.add(Columns::Of(scan.scan.scanrelid), [child!(scan.indexqualorig), qual]),
+            IndexOnlyScan(scan) => {
+                self.add(Columns::InIndex(scan.scan.scanrelid, scan), [child!(scan.recheckqual), qual]);
+            },
+            // The nodes below it read indexes.
+            BitmapHeapScan(scan) => {
+                self.add(Columns::Of(scan.scan.scanrelid), [child!(scan.bitmapqualorig), qual]);
+                return Some(());
+            },
+            SampleScan(scan) => self.add(Columns::Of(scan.scan.scanrelid), [None, None]),
+            TidScan(scan) => self.add(Columns::Of(scan.scan.scanrelid), [None, None]),
+            TidRangeScan(scan) => self.add(Columns::Of(scan.scan.scanrelid), [None, None]),
+            ForeignScan(scan) => self.add(Columns::Of(scan.scan.scanrelid), [None, None]),
+            Append(append) => self.walk_all(child!(append.appendplans))?,
+            MergeAppend(append) => self.walk_all(child!(append.mergeplans))?,
+            SubqueryScan(scan) => self.walk(child!(scan.subplan))?,
+            _ => if !in_plan(node.tag(), OPENS_NOTHING) {
+                return None;
+            },
+        }
+        self.walk(child!(plan.lefttree))?;
+        self.walk(child!(plan.righttree))
+    }
+
+    fn walk_all(&mut self, list: Option<Tree<'t, pg_sys::List>>) -> Option<()> {
+        plans_of(list).try_for_each(|plan| self.walk(Some(plan)))
+    }
+
+    fn add(&mut self, columns: Columns<'t>, quals: [Option<Tree<'t, pg_sys::List>>; 2]) {
+        let (Columns::Of(place) | Columns::InIndex(place, _)) = columns;
+        let relation = self.relations.get((place as usize).wrapping_sub(1)).copied().unwrap_or(0);
+        let all = quals.into_iter().flatten().flat_map(Tree::items).flatten();
+        let conditions = all.filter_map(|condition| self.condition(condition, columns)).collect();
+        self.scans.push(Scan { relation, conditions });
+    }
+
+    fn condition(&self, condition: Tree<'t, pg_sys::Node>, columns: Columns<'t>) -> Option<Condition> {
+        match_node! { condition;
+            OpExpr(call) => {
+                let mut sides = children!(call.args as Node);
+                let (left, right) = (sides.next()?, sides.next()?);
+                let (var, other) = match (column_of(left, columns), column_of(right, columns)) {
+                    (Some(var), None) => (var, right),
+                    (None, Some(var)) => (var, left),
+                    _ => return None,
+                };
+                let form = compared(var, call.opno, call.inputcollid)?;
+                let (type_oid, value) = self.value(other)?;
+                Some(Condition { column: var.varattno, hashes: vec![hash_of(type_oid, value, form)?] })
+            },
+            ScalarArrayOpExpr(call) => {
+                let mut sides = children!(call.args as Node);
+                let (left, right) = (sides.next()?, sides.next()?);
+                let var = column_of(left, columns).filter(|_| call.useOr)?;
+                let form = compared(var, call.opno, call.inputcollid)?;
+                Some(Condition { column: var.varattno, hashes: self.hashes_of_list(right, form)? })
+            },
+            // The planner has made `column = true` a column, and `column = false` its negation.
+            Var(_column) => truth(column_of(condition, columns)?, true),
+            BoolExpr(call) => {
+                let negated = children!(call.args as Node).next().filter(|_| call.boolop == BoolExprType::NOT_EXPR)?;
+                truth(column_of(negated, columns)?, false)
+            },
+            _ => None,
+        }
+    }
+
+    /// The hashes of the elements of a constant array that are not NULL, or of a list of constants.
+    fn hashes_of_list(&self, list: Tree<'t, pg_sys::Node>, form: Form) -> Option<Vec<u64>> {
+        let list = list.without_relabelling();
+        if let Some(array) = list.as_a::<pg_sys::ArrayExpr>() {
+            let mut elements = children!(array.elements as Node);
+            if array.multidims || elements.len() > MOST_VALUES {
+                return None;
+            }
+            return elements.try_fold(Vec::new(), |mut hashes, element| {
+                let (type_oid, value) = self.value(element)?;
+                hashes.push(hash_of(type_oid, value, form)?);
+                Some(hashes)
+            });
+        }
+        let (_, value) = self.value(list)?;
+        // SAFETY: what stands on this side of such a comparison is an array, and it has elements of the type that it
+        // names.
+        let (element_type, elements) = unsafe {
+            let array = Array::of(Value::of(value));
+            let count: i32 = array.dimensions().iter().map(|(size, _)| *size).product();
+            if count as usize > MOST_VALUES {
+                return None;
+            }
+            (array.element_type(), array.elements(ElementType::of(array.element_type())))
+        };
+        let mut hashes = Vec::new();
+        for element in elements.flatten() {
+            hashes.push(hash_of(element_type, element.datum(), form)?);
+        }
+        Some(hashes)
+    }
+
+    /// The type and the value of a constant, or of a parameter of the statement, that is not NULL.
+    fn value(&self, node: Tree<'t, pg_sys::Node>) -> Option<(pg_sys::Oid, pg_sys::Datum)> {
+        match_node! { node.without_relabelling();
+            Const(constant) => (!constant.constisnull).then_some((constant.consttype, constant.constvalue)),
+            Param(param) => {
+                let given = given(&param, self.params).filter(|given| !given.isnull)?;
+                Some((given.ptype, given.value))
+            },
+            _ => None,
+        }
+    }
+}
+
+/// The condition that a column is true, or is not.
+fn truth(var: Tree<'_, pg_sys::Var>, value: bool) -> Option<Condition> {
+    let hash = hash_of(pg_sys::BOOLOID, pg_sys::Datum::from(value), Form::Bool)?;
+    (var.vartype == pg_sys::BOOLOID).then(|| Condition { column: var.varattno, hashes: vec![hash] })
+}
+
+/// The form in which an operator compares the values of a column, if it tells that they are equal byte for byte.
+fn compared(var: Tree<'_, pg_sys::Var>, operator: pg_sys::Oid, collation: pg_sys::Oid) -> Option<Form> {
+    let form = form_of(var.vartype).filter(|_| EQUALITIES.contains(&operator.to_u32()))?;
+    (form != Form::Text || equality_is_bytewise(pg_sys::TEXTOID, collation)).then_some(form)
+}
+
+/// The hash of a value that is compared with one of this form.
+fn hash_of(type_oid: pg_sys::Oid, value: pg_sys::Datum, column: Form) -> Option<u64> {
+    let form = form_of(type_oid).filter(|form| form.goes_with(column))?;
+    // SAFETY: a value of this type, which is not NULL.
+    unsafe { form.hash(value) }
+}
+
+/// A column of the relation that is scanned.
+fn column_of<'t>(node: Tree<'t, pg_sys::Node>, columns: Columns<'t>) -> Option<Tree<'t, pg_sys::Var>> {
+    let var = node.without_relabelling().as_a::<pg_sys::Var>()?;
+    let is_of = |var: &Tree<'_, pg_sys::Var>, place: u32| var.varno as u32 == place && var.varattno > 0;
+    match columns {
+        Columns::Of(place) => Some(var).filter(|var| is_of(var, place)),
+        Columns::InIndex(place, scan) if var.varno == pg_sys::INDEX_VAR => {
+            let stored = children!(scan.indextlist as TargetEntry).find(|target| target.resno == var.varattno)?;
+            child!(stored.expr)?.as_a::<pg_sys::Var>().filter(|var| is_of(var, place))
+        }
+        Columns::InIndex(..) => None,
+    }
+}
