@@ -1,7 +1,7 @@
 //! Which values the rows have that a plan reads of a relation: those that each of its scans compares a column with. The
 //! plan's rows are then a function of the rows with these values. Reads a finished plan; keeps nothing.
 
-use pgrx::pg_sys::{self, BoolExprType};
+use pgrx::pg_sys::{self, BoolExprType, NodeTag};
 
 use super::bytewise::equality_is_bytewise;
 use super::node_table::{OPENS_NOTHING, in_plan};
@@ -94,7 +94,11 @@ impl<'t> Collector<'t> {
         let node = plan.as_node();
         let qual = child!(plan.qual);
         match_node! { node;
-            SeqScan(scan) => self.add(Columns::Of(scan.scan.scanrelid), [None, qual]),
+            SeqScan | T_SampleScan | T_TidScan | T_TidRangeScan | T_ForeignScan (scan) => {
+                // The other scans may choose rows by more than their conditions.
+                let by_condition = qual.filter(|_| node.tag() == NodeTag::T_SeqScan);
+                self.add(Columns::Of(scan.scan.scanrelid), [None, by_condition]);
+            },
             IndexScan(scan) => self.add(Columns::Of(scan.scan.scanrelid), [child!(scan.indexqualorig), qual]),
             IndexOnlyScan(scan) => {
                 self.add(Columns::InIndex(scan.scan.scanrelid, scan), [child!(scan.recheckqual), qual]);
@@ -104,10 +108,6 @@ impl<'t> Collector<'t> {
                 self.add(Columns::Of(scan.scan.scanrelid), [child!(scan.bitmapqualorig), qual]);
                 return Some(());
             },
-            SampleScan(scan) => self.add(Columns::Of(scan.scan.scanrelid), [None, None]),
-            TidScan(scan) => self.add(Columns::Of(scan.scan.scanrelid), [None, None]),
-            TidRangeScan(scan) => self.add(Columns::Of(scan.scan.scanrelid), [None, None]),
-            ForeignScan(scan) => self.add(Columns::Of(scan.scan.scanrelid), [None, None]),
             Append(append) => self.walk_all(child!(append.appendplans))?,
             MergeAppend(append) => self.walk_all(child!(append.mergeplans))?,
             SubqueryScan(scan) => self.walk(child!(scan.subplan))?,
