@@ -35,7 +35,8 @@ impl Hash for Slots {
 }
 
 fn new_block() -> Vec<Slot> {
-    (0..LEAST_SLOTS).map(|_| Slot::from(SlotState::default())).collect()
+    // Sixteen for relations, and as many for values.
+    (0..LEAST_SLOTS + 30).map(|_| Slot::from(SlotState::default())).collect()
 }
 
 /// The ids of the slots, all of which differ.
