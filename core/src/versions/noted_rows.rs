@@ -127,6 +127,14 @@ impl NotedRows {
         self.coarse.get_or_insert(why);
     }
 
+    /// The server has told of a change of the relation's definition. It may have been truncated: when that is rolled
+    /// back, the server forgets changes that it has counted since then, and so fewer are counted than were noted.
+    pub fn redefine(&mut self) {
+        if self.base.is_some() {
+            self.give_up(Coarse::Definitions);
+        }
+    }
+
     /// Notes a change that has been made. `counted` is what the server has counted, with this change; it is asked for
     /// the first change only. `None` if the server does not count.
     pub fn add_change(&mut self, change: RowChange, counted: impl FnOnce() -> Option<CountedChanges>) {
@@ -169,7 +177,7 @@ impl NotedRows {
             return Err(Coarse::Generation);
         }
         // Each change that counts was made since the first one that is noted. Since then the server has counted as many
-        // changes as were noted, and each noted one is counted: so each counted one is noted.
+        // changes as were noted, and each noted one is counted (`redefine`): so each counted one is noted.
         let all = self.base.map(|base| base.and(self.noted));
         let is_complete = !counted.is_truncated && all == Some(counted.over.and(counted.open));
         if is_complete { Ok(&self.values[..self.number]) } else { Err(Coarse::NotNoted) }

@@ -12,6 +12,7 @@ use super::watched::Watched;
 use crate::pg::attention;
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tuple_attribute;
+use crate::pg::relcache_listener;
 use crate::pg::transaction_changes::{self, Change};
 use crate::query::value_hash::{Form, form_of};
 
@@ -89,8 +90,15 @@ pub unsafe fn place_for(relation: pg_sys::Relation, tracked: TrackedColumns) -> 
     // SAFETY: the caller's promise.
     let columns = unsafe { columns(relation, tracked) }?;
     attention::leave_for_end();
+    relcache_listener::listen(relation_changed);
     IS_BUSY.set(true);
     NOTED.with_borrow_mut(|notes| notes.begin(number, columns, tracked.generation))
+}
+
+/// The definition of a relation may have changed, also by the end of a subtransaction that is rolled back.
+fn relation_changed(relation: pg_sys::Oid) {
+    let is_it = |noted: &&mut Noted| relation == pg_sys::InvalidOid || relation.to_u32() == noted.relation;
+    NOTED.with_borrow_mut(|notes| notes.used().iter_mut().filter(is_it).for_each(|noted| noted.rows.redefine()));
 }
 
 /// How the values of tracked columns are hashed; `None` if those of one are not.
