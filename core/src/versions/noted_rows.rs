@@ -7,6 +7,9 @@
 /// Most different values that are noted. A transaction that changes rows of more changes the relation as a whole.
 pub const MOST_VALUES: usize = 64;
 
+/// Most changes that are noted. Noting one takes as long as a simple change of a row; so more would be felt.
+pub const MOST_CHANGES: i64 = 1000;
+
 /// One change of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowChange {
@@ -70,7 +73,7 @@ pub struct CountedChanges {
 pub enum Coarse {
     /// Some change was not noted.
     NotNoted,
-    /// Too many values have changed, or one that has no hash.
+    /// Too many rows or values have changed, or one that has no hash.
     Overflow,
     /// The transaction has changed definitions.
     Definitions,
@@ -147,6 +150,9 @@ impl NotedRows {
             }
         }
         self.noted = self.noted.and(one);
+        if self.noted.inserted + self.noted.updated + self.noted.deleted > MOST_CHANGES {
+            self.give_up(Coarse::Overflow);
+        }
     }
 
     /// Notes a value that a changed row had before or after.

@@ -8,13 +8,13 @@ use arrow_cache_core::versions::noted_rows::{Coarse, ColumnValue, NotedRows, Row
 use arrow_cache_core::{Room, TrackedColumns};
 use pgrx::pg_sys;
 
-use super::watched::Watched;
+use super::watched::{self, Columns, MOST_COLUMNS, Watched};
 use crate::pg::attention;
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tuple_attribute;
 use crate::pg::relcache_listener;
 use crate::pg::transaction_changes::{self, Change};
-use crate::query::value_hash::{Form, form_of};
+use crate::query::value_hash::form_of;
 
 /// Most tracked relations of which a transaction notes changes.
 const MOST_RELATIONS: usize = 32;
@@ -22,16 +22,9 @@ const MOST_RELATIONS: usize = 32;
 /// Relations that memory is kept for when a transaction ends.
 const KEPT: usize = 4;
 
-/// Most tracked columns of a relation.
-const MOST_COLUMNS: usize = 4;
-
-/// The tracked columns of a relation, and how their values are hashed.
-type Columns = [Option<(i16, Form)>; MOST_COLUMNS];
-
 /// What is noted of one relation.
 struct Noted {
     relation: u32,
-    columns: Columns,
     rows: NotedRows,
 }
 
@@ -48,13 +41,13 @@ impl Notes {
     }
 
     /// Begins to note changes of one more relation; returns where. `None` if there are too many, or no memory.
-    fn begin(&mut self, relation: u32, columns: Columns, generation: u64) -> Option<usize> {
+    fn begin(&mut self, relation: u32, generation: u64) -> Option<usize> {
         if self.used == self.all.len() {
             let fits = self.used < MOST_RELATIONS && self.all.make_room(1).is_ok();
-            fits.then(|| self.all.push(Noted { relation, columns, rows: NotedRows::new(generation) }))?;
+            fits.then(|| self.all.push(Noted { relation, rows: NotedRows::new(generation) }))?;
         }
         let noted = &mut self.all[self.used];
-        (noted.relation, noted.columns) = (relation, columns);
+        noted.relation = relation;
         noted.rows.start_anew(generation);
         self.used += 1;
         Some(self.used - 1)
@@ -71,28 +64,28 @@ pub fn is_idle() -> bool {
     !IS_BUSY.get()
 }
 
-/// Where the changes of a relation are noted; `None` if they are not. A statement begins that may change it, and finds
-/// that these columns are tracked.
+/// Where the changes of a relation are noted, and its columns; `None` if they are not noted. A statement begins that
+/// may change it, and finds that these columns are tracked. Their types are those of this statement: an earlier one may
+/// have found others, in a subtransaction that was rolled back.
 ///
 /// # Safety
 /// The relation must be open.
-pub unsafe fn place_for(relation: pg_sys::Relation, tracked: TrackedColumns) -> Option<usize> {
+pub unsafe fn place_for(relation: pg_sys::Relation, tracked: TrackedColumns) -> Option<(usize, Columns)> {
     // SAFETY: the caller's promise.
-    let number = unsafe { (*relation).rd_id }.to_u32();
+    let (number, columns) = unsafe { ((*relation).rd_id.to_u32(), columns(relation, tracked)) };
     let known = NOTED.with_borrow_mut(|notes| {
         let place = notes.used().iter().position(|noted| noted.relation == number)?;
         notes.all[place].rows.expect(tracked.generation);
         Some((place, notes.all[place].rows.wants_more()))
     });
     if let Some((place, wants_more)) = known {
-        return wants_more.then_some(place);
+        return wants_more.then_some((place, columns));
     }
-    // SAFETY: the caller's promise.
-    let columns = unsafe { columns(relation, tracked) }?;
     attention::leave_for_end();
     relcache_listener::listen(relation_changed);
     IS_BUSY.set(true);
-    NOTED.with_borrow_mut(|notes| notes.begin(number, columns, tracked.generation))
+    let place = NOTED.with_borrow_mut(|notes| notes.begin(number, tracked.generation))?;
+    Some((place, columns))
 }
 
 /// The definition of a relation may have changed, also by the end of a subtransaction that is rolled back.
@@ -101,11 +94,11 @@ fn relation_changed(relation: pg_sys::Oid) {
     NOTED.with_borrow_mut(|notes| notes.used().iter_mut().filter(is_it).for_each(|noted| noted.rows.redefine()));
 }
 
-/// How the values of tracked columns are hashed; `None` if those of one are not.
+/// How the values of tracked columns are hashed.
 ///
 /// # Safety
 /// The relation must be open.
-unsafe fn columns(relation: pg_sys::Relation, tracked: TrackedColumns) -> Option<Columns> {
+unsafe fn columns(relation: pg_sys::Relation, tracked: TrackedColumns) -> Columns {
     let mut columns = Columns::default();
     for (place, column) in columns.iter_mut().zip(tracked.iter()) {
         // SAFETY: an open relation has a row type with so many columns.
@@ -113,10 +106,11 @@ unsafe fn columns(relation: pg_sys::Relation, tracked: TrackedColumns) -> Option
             let row_type = (*relation).rd_att;
             let has_column = column > 0 && i32::from(column) <= (*row_type).natts;
             has_column.then(|| (*tuple_attribute(row_type, column as usize - 1)).atttypid)
-        }?;
-        *place = Some((column, form_of(type_oid)?));
+        };
+        // No answer rests on values of a column that was dropped, or has got another type, which outdates all.
+        *place = type_oid.and_then(form_of).map(|form| (column, form));
     }
-    Some(columns)
+    columns
 }
 
 /// The values of tracked columns in one version of a row.
@@ -203,27 +197,30 @@ pub unsafe fn note(
     new: *mut pg_sys::TupleTableSlot,
     old: Option<pg_sys::ItemPointerData>,
 ) {
-    let (place, relation) = (watched.place, watched.relation);
-    let columns = NOTED.with_borrow_mut(|notes| {
-        let noted = notes.used().get(place).filter(|noted| noted.rows.wants_more());
-        noted.map(|noted| noted.columns)
-    });
-    let Some(columns) = columns else { return };
+    let Watched { place, relation, columns, .. } = watched;
+    if !NOTED.with_borrow_mut(|notes| notes.used().get(*place).is_some_and(|noted| noted.rows.wants_more())) {
+        return;
+    }
     // SAFETY: the caller's promise. Nothing is borrowed meanwhile.
     let (after, before) = unsafe {
         let read = (*watched.target).ri_oldTupleSlot;
         let before = old.map(|old| match old {
-            old if holds(read, old) => Found::of_slot(&columns, read),
-            old => Found::of_version(&columns, relation, old),
+            old if holds(read, old) => Found::of_slot(columns, read),
+            old => Found::of_version(columns, *relation, old),
         });
-        ((!new.is_null()).then(|| Found::of_slot(&columns, new)), before)
+        ((!new.is_null()).then(|| Found::of_slot(columns, new)), before)
     };
-    NOTED.with_borrow_mut(|notes| {
-        let Some(Noted { rows, .. }) = notes.used().get_mut(place) else { return };
+    let wants_more = NOTED.with_borrow_mut(|notes| {
+        let Some(Noted { rows, .. }) = notes.used().get_mut(*place) else { return true };
         // SAFETY: the caller's promise.
-        rows.add_change(change, || unsafe { Change::of(relation) }.map(Change::counted));
+        rows.add_change(change, || unsafe { Change::of(*relation) }.map(Change::counted));
         before.iter().chain(&after).for_each(|found| found.note(rows));
+        rows.wants_more()
     });
+    if !wants_more {
+        // SAFETY: the caller's promise, and that of `watched` for the statements around this one.
+        unsafe { watched::let_go(*place) };
+    }
 }
 
 /// Returns true if a slot holds a version of a row, by its place. The slot keeps the page from being cleaned, so no

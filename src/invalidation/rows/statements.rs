@@ -52,7 +52,7 @@ unsafe fn watch(node: *mut pg_sys::ModifyTableState) {
         if !is_alone || !is_heap {
             return;
         }
-        let Some(place) = noted::place_for(relation, tracked) else { return };
+        let Some((place, columns)) = noted::place_for(relation, tracked) else { return };
         let below = (*node).ps.lefttree;
         // The topmost node is listed as well if its query is one that a rule has added.
         if watched::is_watched(below) {
@@ -60,7 +60,7 @@ unsafe fn watch(node: *mut pg_sys::ModifyTableState) {
         }
         let Some(next_row) = (*below).ExecProcNodeReal else { return };
         let query = (*node).ps.state;
-        let watched = Watched { query, below, next_row, target, relation, place, stands: false };
+        let watched = Watched { query, below, next_row, target, relation, place, columns, stands: false };
         // Without memory for that, its changes are not noted.
         if watched::add(watched).is_ok() {
             // The server calls it by this field, with or without measuring it. It has not been called yet.

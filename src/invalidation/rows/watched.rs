@@ -15,9 +15,16 @@ use pgrx::pg_sys;
 
 use crate::pg::backend_local::Local;
 use crate::pg::server;
+use crate::query::value_hash::Form;
 
 /// What a node of a plan does to give its next row.
 pub type NextRow = unsafe extern "C-unwind" fn(*mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot;
+
+/// Most tracked columns of a relation.
+pub const MOST_COLUMNS: usize = 4;
+
+/// The tracked columns of a relation, and how their values are hashed.
+pub type Columns = [Option<(i16, Form)>; MOST_COLUMNS];
 
 /// A node that changes rows of one tracked relation.
 #[derive(Clone, Copy)]
@@ -33,6 +40,8 @@ pub struct Watched {
     pub relation: pg_sys::Relation,
     /// Where changes of the relation are noted.
     pub place: usize,
+    /// Its tracked columns, as this statement finds them.
+    pub columns: Columns,
     /// A row is to be changed, and the routine stands for that.
     pub stands: bool,
 }
@@ -126,6 +135,25 @@ pub unsafe fn after_row(below: *mut pg_sys::PlanState, routine: &'static pg_sys:
                 *place = routine;
             }
             watched.stands = std::ptr::eq(*place, routine);
+        }
+    });
+}
+
+/// Nothing more is noted at this place: the nodes below those that change its rows do what they do by themselves.
+///
+/// # Safety
+/// The queries of all watched nodes must be under way.
+pub unsafe fn let_go(place: usize) {
+    WATCHED.with_borrow(|all| {
+        for watched in all.iter().filter(|watched| watched.place == place) {
+            // SAFETY: the caller's promise. The server calls the one field, or the other one by way of measuring.
+            unsafe {
+                let below = &mut *watched.below;
+                let watching = below.ExecProcNodeReal.replace(watched.next_row);
+                if below.ExecProcNode.map(|called| called as usize) == watching.map(|called| called as usize) {
+                    below.ExecProcNode = Some(watched.next_row);
+                }
+            }
         }
     });
 }

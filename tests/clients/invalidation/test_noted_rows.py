@@ -133,6 +133,8 @@ CHANGES = {
     "on conflict do nothing": ("", "INSERT INTO t VALUES (5, 9, 1), (1000, 9, 1) ON CONFLICT DO NOTHING", [9], PRECISE),
     "on conflict do update": ("", "INSERT INTO t VALUES (5, 9, 1), (1000, 9, 1) ON CONFLICT (id) DO UPDATE SET v = 0", [6, 9], PRECISE),
     "65 values": ("", "INSERT INTO t SELECT 1000 + g, 1000 + g, 1 FROM generate_series(1, 65) g", TENANTS, COARSE),
+    "1,001 rows": ("", "INSERT INTO t SELECT 1000 + g, 5, 1 FROM generate_series(1, 1001) g", TENANTS, COARSE),
+    "1,000 rows": ("", "INSERT INTO t SELECT 1000 + g, 5, 1 FROM generate_series(1, 1000) g", [5], PRECISE),
     "64 values": ("", "INSERT INTO t SELECT 1000 + g, 1000 + g, 1 FROM generate_series(1, 64) g", [], PRECISE),
     "copy": ("", "COPY t FROM PROGRAM 'echo 1000,5,1,x' (FORMAT csv)", TENANTS, COARSE),
     "insert beside copy": ("", "INSERT INTO t VALUES (1001, 5, 1); COPY t FROM PROGRAM 'echo 1000,5,1,x' (FORMAT csv)", TENANTS, COARSE),
@@ -140,6 +142,11 @@ CHANGES = {
     "truncate, and insert": ("", "TRUNCATE t; INSERT INTO t VALUES (1000, 5, 1)", TENANTS, COARSE),
     "insert, and truncate in a savepoint that is rolled back":
         ("", "INSERT INTO t VALUES (1000, 5, 1); SAVEPOINT s; TRUNCATE t; ROLLBACK TO s", TENANTS, COARSE),
+    # A statement finds other types than the next one. What it finds is not kept.
+    **{f"the column is {other} for a while":
+           ("", f"SAVEPOINT s; ALTER TABLE t ALTER tenant TYPE {other} USING {using}; UPDATE t SET v = 0 WHERE id = -1; ROLLBACK TO s;"
+                " UPDATE t SET tenant = 5 WHERE id = 6", [5, 7], PRECISE)
+       for other, using in (("text", "tenant::text"), ("uuid", "gen_random_uuid()"), ("smallint", "tenant::smallint"), ("bool", "tenant::bool"))},
     # The server forgets what it has counted since a TRUNCATE that is rolled back. What it counts then may be as much as was noted.
     "counts lost, and copy":
         ("", f"{NOTED}; SAVEPOINT s; TRUNCATE t; {LOST}; ROLLBACK TO s; {COPIED}", TENANTS, COARSE),
@@ -432,3 +439,18 @@ def test_values_that_are_stored_in_another_form(connect):
     assert set(after("DELETE FROM named WHERE id = 14").values()) == {"STALE"}
     assert set(after("UPDATE named SET tenant = 'tenant 5' WHERE id = 16").values()) == {"STALE"}
     assert after("UPDATE named SET tenant = 'tenant 6' WHERE id = 5") == {tenant: "STALE" if tenant in (5, 6) else "HIT" for tenant in TENANTS}
+
+
+@pytest.mark.parametrize("change", ["DROP v; ALTER TABLE t ADD v int", "v TYPE numeric"])
+def test_a_column_that_was_tracked(world, connect, change):
+    """It is dropped, or has no hash any more. The others are tracked as before."""
+    for value in range(10):
+        world.reader.rows(f"SELECT count(*) FROM t WHERE v = {value}")
+    (columns,), = world.writer.execute("SELECT columns FROM arrow_cache.tracked WHERE relation = 't'::regclass").fetchall()
+    assert sorted(columns) == ["tenant", "v"]
+    world.writer.execute(f"ALTER TABLE t {change if change.startswith('DROP') else 'ALTER ' + change}")
+    # Statements that the other session has prepared would have results of another type.
+    world.reader = connect()
+    world.refill_all()
+    world.writer.execute("UPDATE t SET note = 'x' WHERE tenant = 5")
+    world.check([5], PRECISE)
