@@ -22,10 +22,17 @@ SETUP = f"""
 
 def track(session, column="tenant", table="t", query=QUERY):
     """Asks until changes of the column's values are tracked, and forgets the answers, which rest on the whole table."""
-    for tenant in range(1, 9):
-        session.rows(query.format(tenant))
-    assert tracked(session, table) == [[column]]
+    until_tracked(session, lambda number: session.rows(query.format(number + 1)), [column], table)
     session.execute("SELECT arrow_cache.flush()")
+
+
+def until_tracked(session, ask, columns, table="t"):
+    """Eight answers are enough, but for a few more if another table has wished for the same line of the registry before."""
+    for number in range(40):
+        ask(number)
+        if number >= 7 and tracked(session, table) == [columns]:
+            return
+    pytest.fail(f"not tracked: {columns}")
 
 
 def tracked(session, table="t"):
@@ -211,9 +218,7 @@ def test_types_and_scans(session, other, type_name, scan):
         session.execute(f"SET enable_{other_scan} = off")
     columns = "n" if scan == "indexonlyscan" else "n, m"
     asked, beside = f"SELECT {columns} FROM t WHERE k = {one}", f"SELECT {columns} FROM t WHERE {two} = k"
-    for number in range(8):
-        session.rows(f"SELECT {columns}, {number} FROM t WHERE k = {one}")
-    assert tracked(session) == [["k"]]
+    until_tracked(session, lambda number: session.rows(f"SELECT {columns}, {number} FROM t WHERE k = {one}"), ["k"])
     before = session.rows(asked), session.rows(beside)
     assert is_hit(session, asked) and is_hit(session, beside)
     other.execute(f"INSERT INTO t VALUES ({one}, 4)")
@@ -283,9 +288,7 @@ def test_parameters(session, other, plans):
     session.execute(f"SET plan_cache_mode = {plans}")
     query = "SELECT v FROM t WHERE tenant = %s ORDER BY id"
     lists = "SELECT v FROM t WHERE tenant = ANY (%s) ORDER BY id"
-    for tenant in range(1, 9):
-        session.rows(query, [tenant], prepare=True)
-    assert tracked(session) == [["tenant"]]
+    until_tracked(session, lambda number: session.rows(query, [number + 1], prepare=True), ["tenant"])
     session.execute("SELECT arrow_cache.flush()")
     asked = [(query, [7]), (query, [8]), (lists, [[7, 9]]), (lists, [[10, 8]])]
 
@@ -312,9 +315,7 @@ def test_two_columns(session, other):
     session.execute(SETUP)
     track(session)
     by_id = "SELECT v FROM t WHERE id = {}"
-    for number in range(1, 9):
-        session.rows(by_id.format(number))
-    assert tracked(session) == [["id", "tenant"]]
+    until_tracked(session, lambda number: session.rows(by_id.format(number + 1)), ["id", "tenant"])
     session.execute("SELECT arrow_cache.flush()")
     for query in (by_id.format(27), by_id.format(28), QUERY.format(7), QUERY.format(8)):
         session.rows(query)
@@ -370,9 +371,7 @@ def test_collations(session, other):
     for number in range(9):
         session.rows(f"SELECT n, {number} FROM t WHERE k = 'one'")
     assert tracked(session) == []
-    for number in range(8):
-        session.rows(f"SELECT n, {number} FROM t WHERE k = 'one' COLLATE \"C\"")
-    assert tracked(session) == [["k"]]
+    until_tracked(session, lambda number: session.rows(f"SELECT n, {number} FROM t WHERE k = 'one' COLLATE \"C\""), ["k"])
     for asked in (query, exact):
         session.rows(asked)
         assert is_hit(session, asked)
@@ -385,9 +384,7 @@ def test_long_texts(session, other):
     """A text that is stored elsewhere outdates all answers."""
     session.execute("CREATE TABLE t (k text, n int); ALTER TABLE t ALTER k SET STORAGE EXTERNAL")
     session.execute("INSERT INTO t VALUES ('one', 1), (repeat('long', 5000), 2)")
-    for number in range(8):
-        session.rows(f"SELECT n, {number} FROM t WHERE k = 'one'")
-    assert tracked(session) == [["k"]]
+    until_tracked(session, lambda number: session.rows(f"SELECT n, {number} FROM t WHERE k = 'one'"), ["k"])
     query = "SELECT n FROM t WHERE k = repeat('long', 5000)"
     session.rows(query)
     assert is_hit(session, query)
