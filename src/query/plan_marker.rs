@@ -223,7 +223,10 @@ pub unsafe fn attach_above(plan: *mut pg_sys::PlannedStmt) -> bool {
     unsafe {
         let Some(marker) = of_items((*plan).invalItems) else { return false };
         let is_cacheable = matches!((*marker).verdict, Verdict::Cacheable(_));
-        (*marker).of_part |= is_cacheable;
+        // Other markers are constants, in memory that cannot be written to.
+        if is_cacheable {
+            (*marker).of_part = true;
+        }
         is_cacheable
     }
 }
