@@ -3,7 +3,7 @@
 
 use pgrx::pg_sys::{self, BoolExprType, NodeTag};
 
-use super::bytewise::equality_is_bytewise;
+use super::bytewise::{equality_is_bytewise, is_equality};
 use super::node_table::{OPENS_NOTHING, in_plan};
 use super::opened_relations::plans_of;
 use super::value_hash::{Form, form_of};
@@ -14,9 +14,6 @@ use crate::pg::tree::{Tree, child, children, match_node};
 
 /// Most values that one condition may name, and the conditions on a relation together.
 const MOST_VALUES: usize = 16;
-
-/// `=` of the types that have a form, and between whole numbers of different sizes.
-const EQUALITIES: [u32; 16] = [15, 91, 94, 96, 98, 410, 416, 532, 533, 1093, 1320, 1862, 1868, 2060, 2972, 3516];
 
 /// A column, with the hashes of the values that it may have in rows that a scan gives.
 pub struct Condition {
@@ -215,7 +212,16 @@ fn truth(var: Tree<'_, pg_sys::Var>, value: bool) -> Option<Condition> {
 
 /// The form in which an operator compares the values of a column, if it tells that they are equal byte for byte.
 fn compared(var: Tree<'_, pg_sys::Var>, operator: pg_sys::Oid, collation: pg_sys::Oid) -> Option<Form> {
-    let form = form_of(var.vartype).filter(|_| EQUALITIES.contains(&operator.to_u32()))?;
+    let form = form_of(var.vartype).filter(|_| is_equality(operator))?;
+    // The operator of another type, as which the column is taken, may find more values equal: that of `char(n)`.
+    // SAFETY: reads catalogs about a type and an operator of the plan.
+    let is_own = unsafe {
+        let column = kept!(pg_sys::lookup_type_cache(var.vartype, pg_sys::TYPECACHE_BTREE_OPFAMILY as i32));
+        kept!(pg_sys::get_op_opfamily_strategy(operator, (*column).btree_opf)) == pg_sys::BTEqualStrategyNumber as i32
+    };
+    if !is_own {
+        return None;
+    }
     (form != Form::Text || equality_is_bytewise(pg_sys::TEXTOID, collation)).then_some(form)
 }
 

@@ -2,6 +2,7 @@
 
 use pgrx::pg_sys;
 
+use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::type_catalog::kind_of;
 
 /// Returns true if values of this type are equal only if their bytes are.
@@ -30,4 +31,10 @@ pub fn equality_is_bytewise(type_oid: pg_sys::Oid, collation: pg_sys::Oid) -> bo
         },
         other => kind_of(other) == pg_sys::TYPTYPE_ENUM,
     }
+}
+
+/// Returns true for an operator of the server's own by which an index is searched for one value.
+pub fn is_equality(operator: pg_sys::Oid) -> bool {
+    // SAFETY: reads a catalog about an operator that the query uses.
+    operator.to_u32() < FIRST_UNPINNED_OID && unsafe { !kept!(pg_sys::get_mergejoin_opfamilies(operator)).is_null() }
 }

@@ -1,5 +1,5 @@
 //! Which relations are *tracked*: of their changes writers note which values of some columns they concern, so that
-//! answers over other values need not be outdated (rules W8, R10, R11 of docs/architecture/exactness.md).
+//! answers over other values need not be outdated (rules W8, R10, R11 of docs/architecture/exactness-values.md).
 //!
 //! A relation has one line, which it shares with others: only one of them is tracked at a time. Any process may take a
 //! relation in, add a column to it, or take it out to make room. What a line says is read and written as a whole under

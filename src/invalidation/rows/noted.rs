@@ -5,10 +5,11 @@
 use std::cell::{Cell, RefCell};
 
 use arrow_cache_core::versions::noted_rows::{Coarse, ColumnValue, NotedRows, RowChange};
+use arrow_cache_core::versions::tracked::MOST_COLUMNS;
 use arrow_cache_core::{Room, TrackedColumns};
 use pgrx::pg_sys;
 
-use super::watched::{self, Columns, MOST_COLUMNS, Watched};
+use super::watched::{self, Columns, Watched};
 use crate::pg::attention;
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tuple_attribute;
@@ -187,7 +188,7 @@ impl Found {
 }
 
 /// Notes a change that the heap has made: the row that a slot holds has come, or a version of a row has gone, or both.
-/// May raise.
+/// If nothing more is to be noted, the node is watched no more. May raise.
 ///
 /// # Safety
 /// The query of the node must be under way, and the slot, if it is not null, hold a row of its relation.
@@ -198,28 +199,26 @@ pub unsafe fn note(
     old: Option<pg_sys::ItemPointerData>,
 ) {
     let Watched { place, relation, columns, .. } = watched;
-    if !NOTED.with_borrow_mut(|notes| notes.used().get(*place).is_some_and(|noted| noted.rows.wants_more())) {
-        return;
-    }
-    // SAFETY: the caller's promise. Nothing is borrowed meanwhile.
-    let (after, before) = unsafe {
-        let read = (*watched.target).ri_oldTupleSlot;
-        let before = old.map(|old| match old {
-            old if holds(read, old) => Found::of_slot(columns, read),
-            old => Found::of_version(columns, *relation, old),
-        });
-        ((!new.is_null()).then(|| Found::of_slot(columns, new)), before)
-    };
-    let wants_more = NOTED.with_borrow_mut(|notes| {
-        let Some(Noted { rows, .. }) = notes.used().get_mut(*place) else { return true };
-        // SAFETY: the caller's promise.
-        rows.add_change(change, || unsafe { Change::of(*relation) }.map(Change::counted));
-        before.iter().chain(&after).for_each(|found| found.note(rows));
-        rows.wants_more()
-    });
-    if !wants_more {
-        // SAFETY: the caller's promise, and that of `watched` for the statements around this one.
-        unsafe { watched::let_go(*place) };
+    let wants_more =
+        || NOTED.with_borrow_mut(|notes| notes.used().get(*place).is_some_and(|own| own.rows.wants_more()));
+    // SAFETY: the caller's promise. Nothing is borrowed while values are read.
+    unsafe {
+        if wants_more() {
+            let read = (*watched.target).ri_oldTupleSlot;
+            let before = old.map(|old| match old {
+                old if holds(read, old) => Found::of_slot(columns, read),
+                old => Found::of_version(columns, *relation, old),
+            });
+            let after = (!new.is_null()).then(|| Found::of_slot(columns, new));
+            NOTED.with_borrow_mut(|notes| {
+                let Some(Noted { rows, .. }) = notes.used().get_mut(*place) else { return };
+                rows.add_change(change, || Change::of(*relation).map(Change::counted));
+                before.iter().chain(&after).for_each(|found| found.note(rows));
+            });
+        }
+        if !wants_more() {
+            watched::let_go(watched);
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 
 use std::cell::RefCell;
 
+use arrow_cache_core::versions::tracked::MOST_COLUMNS;
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
@@ -19,9 +20,6 @@ use crate::query::value_hash::Form;
 
 /// What a node of a plan does to give its next row.
 pub type NextRow = unsafe extern "C-unwind" fn(*mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot;
-
-/// Most tracked columns of a relation.
-pub const MOST_COLUMNS: usize = 4;
 
 /// The tracked columns of a relation, and how their values are hashed.
 pub type Columns = [Option<(i16, Form)>; MOST_COLUMNS];
@@ -139,23 +137,19 @@ pub unsafe fn after_row(below: *mut pg_sys::PlanState, routine: &'static pg_sys:
     });
 }
 
-/// Nothing more is noted at this place: the nodes below those that change its rows do what they do by themselves.
+/// No more changes of this node are noted: the node below does what it does by itself.
 ///
 /// # Safety
-/// The queries of all watched nodes must be under way.
-pub unsafe fn let_go(place: usize) {
-    WATCHED.with_borrow(|all| {
-        for watched in all.iter().filter(|watched| watched.place == place) {
-            // SAFETY: the caller's promise. The server calls the one field, or the other one by way of measuring.
-            unsafe {
-                let below = &mut *watched.below;
-                let watching = below.ExecProcNodeReal.replace(watched.next_row);
-                if below.ExecProcNode.map(|called| called as usize) == watching.map(|called| called as usize) {
-                    below.ExecProcNode = Some(watched.next_row);
-                }
-            }
+/// The query of the node must be under way.
+pub unsafe fn let_go(watched: &Watched) {
+    // SAFETY: the caller's promise. The server calls the one field, or the other one by way of measuring.
+    unsafe {
+        let below = &mut *watched.below;
+        let watching = below.ExecProcNodeReal.replace(watched.next_row);
+        if below.ExecProcNode.map(|called| called as usize) == watching.map(|called| called as usize) {
+            below.ExecProcNode = Some(watched.next_row);
         }
-    });
+    }
 }
 
 /// The innermost node for which the routine stands in the description of a relation.

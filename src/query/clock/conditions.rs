@@ -5,10 +5,9 @@
 use pgrx::pg_sys;
 
 use super::expression::type_of;
-use crate::pg::object_ids::FIRST_UNPINNED_OID;
 use crate::pg::tree::{Tree, child, children, match_node};
 use crate::pg::tree_making::{column_like, list_of, replaced};
-use crate::query::bytewise::equality_is_bytewise;
+use crate::query::bytewise::{equality_is_bytewise, is_equality};
 
 /// Deepest nesting of AND.
 const DEEPEST: usize = 8;
@@ -61,10 +60,4 @@ fn equality(condition: Tree<'_, pg_sys::Node>, relation: i32) -> Option<*mut pg_
     };
     // SAFETY: a condition of a valid query.
     Some(unsafe { replaced(condition.as_ptr(), &mut { first }) })
-}
-
-/// Returns true for an operator of the server's own by which an index is searched for one value.
-fn is_equality(operator: pg_sys::Oid) -> bool {
-    // SAFETY: reads a catalog about an operator that the query uses.
-    operator.to_u32() < FIRST_UNPINNED_OID && unsafe { !kept!(pg_sys::get_mergejoin_opfamilies(operator)).is_null() }
 }

@@ -307,3 +307,11 @@ def test_random_columns(server, at, world):
         if rng.random() < .1:
             reader.execute(f"SET TimeZone = '{rng.choice(['UTC', 'Europe/Berlin', 'Asia/Kolkata'])}'")
     assert statuses.count("HIT") > len(statuses) / 5, statuses
+
+
+def test_in_a_transaction_that_has_changed_definitions(writer, world):
+    """The plan of the clock-free part is refused."""
+    writer.execute("BEGIN; CREATE TABLE made (id int)")
+    rows = writer.execute("SELECT now() AS time, id FROM w ORDER BY id LIMIT 2").fetchall()
+    writer.execute("ROLLBACK")
+    assert [number for _, number in rows] == [1, 2]

@@ -390,3 +390,16 @@ def test_long_texts(session, other):
     assert is_hit(session, query)
     other.execute("UPDATE t SET n = 3 WHERE n = 2")
     assert session.rows(query) == [(3,)]
+
+
+def test_another_equality(session, other):
+    """As `char(n)`, a varchar equals more values than as itself."""
+    session.execute("CREATE TABLE t (k varchar, n int); INSERT INTO t VALUES ('one', 1), ('two', 2)")
+    until_tracked(session, lambda number: session.rows(f"SELECT n, {number} FROM t WHERE k = 'one'"), ["k"])
+    query = "SELECT n FROM t WHERE k::bpchar = %s::text::bpchar ORDER BY n"
+    session.execute("SET plan_cache_mode = force_generic_plan")
+    for _ in range(2):
+        assert session.rows(query, ["one"], prepare=True) == [(1,)]
+    assert session.status() == "HIT"
+    other.execute("INSERT INTO t VALUES ('one ', 3)")
+    assert session.rows(query, ["one"], prepare=True) == [(1,), (3,)]
