@@ -8,7 +8,7 @@ import pytest
 from support.administrator import Administrator
 from support.faked_clock import FakedServer
 from support.session import DSN, Session
-from support.sweeps import LONG
+from support.sweeps import ALONE, LONG
 from support.wire import Wire
 
 SCHEMAS = itertools.count(1)
@@ -20,11 +20,13 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    chosen = {item: any(item.iter_markers("long")) or LONG and any(item.iter_markers("sweep")) for item in items}
-    config.hook.pytest_deselected(items=[item for item in items if chosen[item] != LONG])
+    swept = {item for item in items if any(item.iter_markers("sweep"))}
+    long = {item for item in items if any(item.iter_markers("long"))}
+    chosen = {item for item in items if (item in long | swept if ALONE else LONG or item not in long)}
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     # What takes longest first, so that nobody has it when the others are done. Files stay together.
-    swept = {item.path for item in items if any(item.iter_markers("sweep"))}
-    items[:] = sorted((item for item in items if chosen[item] == LONG), key=lambda item: item.path not in swept)
+    files = {item.path for item in swept}
+    items[:] = sorted((item for item in items if item in chosen), key=lambda item: item.path not in files)
 
 
 def pytest_collection_finish():

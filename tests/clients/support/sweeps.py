@@ -1,4 +1,6 @@
-"""Tests of many combinations and of random things: few in `make test`, more in `make test-long`, which runs nothing else."""
+"""Tests of many combinations and of random things: few in `make test`, more in `make test-long`, which runs nothing else.
+
+TEST_LONG says what runs: nothing, what `make test` does; `alone`, what `make test-long` does; `too`, each test once, sweeps as long."""
 
 import itertools
 import os
@@ -6,6 +8,7 @@ import os
 import pytest
 
 LONG = "TEST_LONG" in os.environ
+ALONE = os.environ.get("TEST_LONG") == "alone"
 # Marks a test that does more in `make test-long`.
 sweep = pytest.mark.sweep
 
