@@ -3,6 +3,7 @@
 
 use arrow_cache_core::{Hash128, HashBuffer, Reason};
 
+use super::find::scans_of_answer;
 use super::gaps;
 use super::question::Question;
 use super::rules;
@@ -46,7 +47,8 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
     if traits.calls_declared {
         return Err(Reason::UserDefinedFunction);
     }
-    let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot, None)?;
+    let scans = scans_of_answer(question, &traits, &cuts);
+    let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot, scans.as_deref())?;
     // What was parsed and planned meant the same when the versions were read, and nobody was changing it.
     if !rules::are_settled() || planned.versions != parsed_under || rules::definitions(store) != parsed_under {
         return Err(Reason::DdlInProgress);

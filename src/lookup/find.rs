@@ -259,7 +259,7 @@ fn miss(
 
 /// The scans by which alone an answer comes from rows, if all values in their conditions are in its key: not times of
 /// the clock that lie in a gap. Functions that run queries of their own, and stored parts, read rows in other ways.
-fn scans_of_answer(question: &Question<'_>, traits: &QueryTraits, cuts: &Cuts) -> Option<Vec<Scan>> {
+pub(super) fn scans_of_answer(question: &Question<'_>, traits: &QueryTraits, cuts: &Cuts) -> Option<Vec<Scan>> {
     let reads_otherwise = traits.calls_declared || traits.extras.has_relations() || is_combined(question.plan);
     if reads_otherwise || !cuts.is_none() || !settings::precise_invalidation() || backend::is_in_recovery() {
         return None;

@@ -403,3 +403,23 @@ def test_another_equality(session, other):
     assert session.status() == "HIT"
     other.execute("INSERT INTO t VALUES ('one ', 3)")
     assert session.rows(query, ["one"], prepare=True) == [(1,), (3,)]
+
+
+def test_tokens(session, other):
+    """A token moves with changes of its own rows, and of the definition, alone."""
+    session.execute(SETUP)
+    track(session)
+
+    def tokens():
+        return [session.rows("SELECT arrow_cache.etag(%s)", [QUERY.format(tenant)])[0][0] for tenant in (5, 6)]
+
+    five, six = tokens()
+    assert five and six and five != six
+    other.execute("UPDATE t SET v = v + 1 WHERE tenant = 6")
+    same, moved = tokens()
+    assert same == five and moved not in (None, six)
+    other.execute("UPDATE t SET tenant = 5 WHERE tenant = 7")
+    assert tokens()[0] not in (None, five) and tokens()[1] == moved
+    five = tokens()[0]
+    other.execute("ALTER TABLE t ALTER v TYPE bigint")
+    assert tokens()[0] not in (None, five)
