@@ -8,7 +8,7 @@ use pgrx::pg_sys::{self, RTEKind};
 
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat;
-use crate::pg::tree::{Tree, child, children};
+use crate::pg::tree::{Tree, child, child_text, children};
 
 /// The columns that no scan of a plan reads, by their bits, of each relation of its range table, sorted by relation. The
 /// entries of one relation count together: the planner may have one scan read the columns of two (18).
@@ -23,21 +23,22 @@ pub fn unread_columns(plan: Tree<'_, pg_sys::PlannedStmt>) -> Vec<(u32, u64)> {
     all
 }
 
-/// The columns among the first 63 that an entry of the range table has and does not read.
+/// The columns among the first 63 that an entry of the range table has and does not read; none if it reads all that are
+/// there.
 fn unread_of(plan: Tree<'_, pg_sys::PlannedStmt>, entry: Tree<'_, pg_sys::RangeTblEntry>) -> u64 {
     let Some(names) = child!(entry.eref) else { return 0 };
-    let mut unread = 0;
+    let (mut unread, mut there) = (0, 0);
     for (column, name) in (1..64).zip(children!(names.colnames as String)) {
+        unread |= bit_of(column);
         // One that was dropped has no name.
-        // SAFETY: the text of such a node ends with NUL.
-        let is_there = !name.sval.is_null() && unsafe { *name.sval } != 0;
-        unread |= if is_there { bit_of(column) } else { 0 };
+        let is_there = child_text!(name.sval).is_some_and(|name| !name.is_empty());
+        there |= if is_there { bit_of(column) } else { 0 };
     }
     let is_known = compat::for_each_selected_column(plan, entry, |column| {
         // A whole row, or a column of the server's own, such as the place of the row.
         unread &= if column > 0 { !bit_of(column) } else { 0 };
     });
-    if is_known { unread } else { 0 }
+    if is_known && unread & there != 0 { unread } else { 0 }
 }
 
 /// Returns true if policies of row security may read any columns of a relation, or it has gone.
