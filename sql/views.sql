@@ -16,12 +16,17 @@ FROM @extschema@.relations_data() AS r;
 COMMENT ON VIEW @extschema@.relations IS 'One row per relation that some of the results in entries rests on.';
 
 CREATE VIEW @extschema@.tracked AS
-SELECT t.relation::pg_catalog.regclass AS relation, pg_catalog.array_agg(a.attname ORDER BY a.attnum) AS columns, t.since
+SELECT t.relation::pg_catalog.regclass AS relation,
+       pg_catalog.array_agg(coalesce(a.attname, '*'::pg_catalog.name) ORDER BY t.column_number) FILTER (WHERE NOT t.is_quiet) AS columns,
+       coalesce(pg_catalog.array_agg(a.attname ORDER BY t.column_number) FILTER (WHERE t.is_quiet AND NOT a.attisdropped),
+                '{}'::pg_catalog.name[]) AS quiet_columns,
+       t.since
 FROM @extschema@.tracked_data() AS t
-JOIN pg_catalog.pg_attribute AS a
+LEFT JOIN pg_catalog.pg_attribute AS a
   ON a.attrelid OPERATOR(pg_catalog.=) t.relation AND a.attnum OPERATOR(pg_catalog.=) t.column_number::pg_catalog.int2
+WHERE a.attname IS NOT NULL OR NOT t.is_quiet
 GROUP BY t.relation, t.since;
-COMMENT ON VIEW @extschema@.tracked IS 'One row per relation of which changes outdate only the results over the values that they concern: of these columns.';
+COMMENT ON VIEW @extschema@.tracked IS 'One row per relation of which changes outdate only the results over the values that they concern: of these columns (* for all rows), and of quiet columns those that read them.';
 
 CREATE VIEW @extschema@.bypass_reasons AS SELECT * FROM @extschema@.bypass_reasons_data();
 COMMENT ON VIEW @extschema@.bypass_reasons IS 'How many statements were not served or not stored, by reason.';

@@ -69,5 +69,6 @@ pub use shown::{LONGEST_SHOWN, shown, shown_list};
 pub use sql_text::hint::{Hint, hint, unclear_hint};
 pub use sql_text::{has_clock_word, text_fingerprint};
 pub use versions::{
-    AskedXids, Definers, Registry, Slot, SlotId, SnapshotView, TrackedColumns, TrackedRelation, Versions, widen_xid,
+    AskedXids, Definers, EACH_ROW, ITS_VALUE, Registry, Slot, SlotId, SnapshotView, TrackedColumns, TrackedRelation,
+    Versions, Wish, bit_of, quietly, widen_xid,
 };

@@ -4,7 +4,7 @@ use arrow_cache_core::versions::places::LINES;
 use arrow_cache_core::versions::slot::{Slot, SlotState};
 use arrow_cache_core::versions::slots::{Versions, slot_count};
 use arrow_cache_core::versions::snapshot::SnapshotView;
-use arrow_cache_core::versions::tracked::{Line, LineState, MOST_COLUMNS, Registry, TrackedColumns};
+use arrow_cache_core::versions::tracked::{EACH_ROW, Line, LineState, MOST_COLUMNS, Registry, TrackedColumns, TrackedRelation, Wish};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 const MINUTE: i64 = 60_000_000;
@@ -35,7 +35,11 @@ impl Block {
     }
 
     fn take_in(&self, relation: u32, column: i16, now: i64) {
-        self.registry().take_in((5, relation, column), &self.versions(), now, || 100);
+        self.take_in_for(&wish(relation, column), now);
+    }
+
+    fn take_in_for(&self, wish: &Wish, now: i64) {
+        self.registry().take_in(wish, &self.versions(), now, || 100);
     }
 
     fn columns(&self, relation: u32) -> Option<Vec<i16>> {
@@ -45,6 +49,10 @@ impl Block {
     fn coarse(&self, relation: u32) -> SlotState {
         self.versions().slot(self.versions().coarse(5, relation)).read()
     }
+}
+
+fn wish(relation: u32, column: i16) -> Wish {
+    Wish { database: 5, relation, column, unread: 0 }
 }
 
 /// Another relation with the same line.
@@ -96,20 +104,20 @@ fn writers_know_of_it_from_the_first_step_to_the_last() {
     let block = Block::new();
     let registry = block.registry();
     let known = || registry.columns_of(5, 7).is_some();
-    let opening = registry.open(5, 7, 3, 0).unwrap();
+    let opening = registry.open(&wish(7, 3), 0).unwrap();
     assert!(known() && block.columns(7).is_none());
-    assert!(registry.open(5, 7, 4, 0).is_none(), "somebody else is taking it in");
+    assert!(registry.open(&wish(7, 4), 0).is_none(), "somebody else is taking it in");
     registry.settle(opening);
     let generation = registry.columns_of(5, 7).unwrap().generation;
     assert!(registry.close(5, 7, generation + 1).is_none());
     let closing = registry.close(5, 7, generation).unwrap();
     assert!(known() && block.columns(7).is_none());
-    assert!(registry.open(5, 7, 4, 0).is_none());
+    assert!(registry.open(&wish(7, 4), 0).is_none());
     registry.settle(opening);
     assert!(block.columns(7).is_none(), "it was settled before");
     registry.free(closing);
     assert!(!known());
-    let _ = registry.open(5, 7, 4, 0).unwrap();
+    let _ = registry.open(&wish(7, 4), 0).unwrap();
     assert_eq!(registry.columns_of(5, 7).unwrap().iter().collect::<Vec<_>>(), [4]);
     assert!(registry.columns_of(5, 7).unwrap().generation > generation, "a generation comes once");
 }
@@ -137,14 +145,17 @@ fn a_relation_is_taken_out_as_it_was_seen() {
     let other = neighbour(&block, 7);
     block.take_in(7, 3, 0);
     assert!(block.registry().beside(5, 7).is_none());
+    let take_out = |seen: &TrackedRelation| {
+        block.registry().take_out((seen.database, seen.relation, seen.tracked.generation), &block.versions(), 0);
+    };
     let (seen, last_use) = block.registry().beside(5, other).unwrap();
     assert_eq!((seen.database, seen.relation, last_use), (5, 7, 0));
     block.take_in(7, 4, 0);
-    block.registry().take_out(&seen, &block.versions(), 0);
+    take_out(&seen);
     assert_eq!(block.columns(7), Some(vec![3, 4]), "it has another column now");
     let (seen, _) = block.registry().beside(5, other).unwrap();
     let before = block.coarse(7).version;
-    block.registry().take_out(&seen, &block.versions(), 0);
+    take_out(&seen);
     assert_eq!((block.columns(7), block.coarse(7).version), (None, before + 1));
 }
 
@@ -152,7 +163,7 @@ fn a_relation_is_taken_out_as_it_was_seen() {
 fn wishes_are_counted_until_there_are_enough() {
     let block = Block::new();
     let registry = block.registry();
-    let wish = |relation, column| registry.wish(5, relation, column);
+    let wish = |relation, column| registry.wish(&wish(relation, column)).is_some();
     assert!((0..7).all(|_| !wish(7, 3)));
     assert!(wish(7, 3));
     assert!((0..7).all(|_| !wish(7, 3)), "it begins anew");
@@ -161,6 +172,9 @@ fn wishes_are_counted_until_there_are_enough() {
     assert!((0..3).all(|_| !wish(other, 3)) && (0..3).all(|_| !wish(7, 3)));
     assert!(wish(7, 3));
     assert!((0..20).all(|_| !wish(7, 3) && !wish(7, -3) && !wish(other, 3)));
+    // A wish for any column counts more than those for each row.
+    assert!((0..7).all(|_| !wish(7, 5)) && (0..9).all(|_| !wish(7, EACH_ROW)) && wish(7, 5));
+    assert!((0..7).all(|_| !wish(7, EACH_ROW)) && (0..7).all(|_| !wish(7, 5)) && wish(7, 5));
 }
 
 #[test]
@@ -172,7 +186,7 @@ fn lines_are_read_as_a_whole() {
         let write = || {
             for round in 0..rounds {
                 let number = (round % 4 + 1) as i16;
-                let opening = block.registry().open(5, 7, number, round).unwrap();
+                let opening = block.registry().open(&wish(7, number), round).unwrap();
                 block.registry().settle(opening);
                 let TrackedColumns { generation, .. } = block.registry().columns_of(5, 7).unwrap();
                 let closing = block.registry().close(5, 7, generation).unwrap();
@@ -190,4 +204,78 @@ fn lines_are_read_as_a_whole() {
             }
         });
     });
+}
+
+/// Of what the first column leaves, the second one may only take away; answers that read everything have no say.
+#[test]
+fn quiet_columns_become_fewer() {
+    let block = Block::new();
+    let quiet = || block.registry().columns_of(5, 7).unwrap().quiet;
+    let take_in = |column, unread| block.take_in_for(&Wish { unread, ..wish(7, column) }, 0);
+    take_in(3, u64::MAX);
+    assert_eq!(quiet(), !(1 << 3 | 1), "a tracked column is not quiet, nor are those above 63");
+    take_in(4, 0b1111_0000);
+    assert_eq!(quiet(), 0b1110_0000);
+    take_in(64, 0b1_0110_0000);
+    assert_eq!(quiet(), 0b0110_0000);
+    take_in(5, 0b1_0000_0000);
+    assert_eq!(quiet(), 0b0100_0000, "nothing would be quiet");
+    let tracked = block.registry().columns_of(5, 7).unwrap();
+    assert!(tracked.is_quiet(1 << 6) && !tracked.is_quiet(1 << 6 | 1 << 7) && !tracked.is_quiet(u64::MAX));
+    assert!(tracked.keeps(1 << 6 | 1 << 9) && !tracked.keeps(1 << 3 | 1 << 9) && !tracked.keeps(1));
+}
+
+#[test]
+fn nothing_becomes_quiet_later() {
+    let block = Block::new();
+    block.take_in(7, 3, 0);
+    block.take_in_for(&Wish { unread: u64::MAX, ..wish(7, 4) }, 0);
+    assert_eq!(block.registry().columns_of(5, 7).unwrap().quiet, 0);
+}
+
+#[test]
+fn wishes_agree_on_what_they_leave_unread() {
+    let block = Block::new();
+    let wish = |unread| block.registry().wish(&Wish { unread, ..wish(7, 3) });
+    let all: Vec<_> = [0, 0b1100, 0b1010, 0, 0b1000, 0b1100, 0b1100, 0b1100].map(wish).into();
+    assert_eq!(all.last().unwrap().unwrap().unread, 0b1000);
+    assert!((0..7).all(|_| wish(0).is_none()));
+    assert_eq!(wish(0).unwrap().unread, 0, "those of before do not count");
+}
+
+#[test]
+fn what_is_tracked_in_vain_is_given_back() {
+    let block = Block::new();
+    let publish = |is_quiet, times| {
+        for _ in 0..times {
+            let generation = block.registry().columns_of(5, 7).unwrap().generation;
+            block.registry().note_publication((5, 7, generation), is_quiet, &block.versions(), MINUTE);
+        }
+    };
+    block.take_in(7, EACH_ROW, 0);
+    publish(false, 999);
+    publish(true, 1);
+    publish(false, 999);
+    assert_eq!(block.columns(7), Some(vec![EACH_ROW]));
+    let before = block.coarse(7).version;
+    publish(false, 1);
+    assert_eq!((block.columns(7), block.coarse(7).version), (None, before + 1));
+    block.take_in(7, EACH_ROW, 10 * MINUTE);
+    assert_eq!(block.columns(7), None);
+    block.take_in(neighbour(&block, 7), EACH_ROW, 10 * MINUTE);
+    assert_eq!(block.columns(neighbour(&block, 7)), Some(vec![EACH_ROW]), "another one may");
+}
+
+#[test]
+fn it_may_be_taken_in_again() {
+    let block = Block::new();
+    block.take_in(7, EACH_ROW, 0);
+    for _ in 0..1000 {
+        let generation = block.registry().columns_of(5, 7).unwrap().generation;
+        block.registry().note_publication((5, 7, generation), false, &block.versions(), MINUTE);
+    }
+    block.take_in(7, EACH_ROW, 11 * MINUTE);
+    assert_eq!(block.columns(7), Some(vec![EACH_ROW]));
+    block.take_in(7, 3, 11 * MINUTE);
+    assert_eq!(block.columns(7), Some(vec![EACH_ROW, 3]));
 }

@@ -69,9 +69,7 @@ pub fn note_stored(miss: &Miss) {
     miss.lead.end(Ending::Open);
     if let Some(store) = shmem::store_without_area() {
         store.claims().note_stored(miss.key);
-        for (relation, column) in &miss.guarantees.wishes {
-            registration::note_wish(&store, *relation, *column);
-        }
+        miss.guarantees.wishes.iter().for_each(|wish| registration::note_wish(&store, wish));
     }
     if let Some(missed) = &miss.statement {
         decision_log::note_late(miss.status(None), missed.query_id);

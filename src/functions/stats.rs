@@ -1,7 +1,7 @@
 //! The rows behind the views: counters, entries, relations, reasons. Entries are pinned while they are read; the store
 //! takes its locks itself.
 
-use arrow_cache_core::{Counter, EntryKind, EntryView, OutOfMemory, Reason, ReplayFault, RoomyVec, TrackedRelation};
+use arrow_cache_core::{bit_of, Counter, EntryKind, EntryView, OutOfMemory, Reason, ReplayFault, RoomyVec, TrackedRelation};
 use pgrx::pg_sys;
 
 use super::visible::Visible;
@@ -201,8 +201,11 @@ fn tracked_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let all: Vec<TrackedRelation> = shmem::required().registry().all().collect();
     let own = move |one: &TrackedRelation| one.database == database && visible.names(pg_sys::Oid::from(one.relation));
     Set::new(all.into_iter().filter(own).flat_map(|one| {
-        let row = move |column| (pg_sys::Oid::from(one.relation), i32::from(column), Timestamp(one.since));
-        one.tracked.iter().map(row)
+        let row = move |(column, is_quiet)| {
+            (pg_sys::Oid::from(one.relation), i32::from(column), is_quiet, Timestamp(one.since))
+        };
+        let quiet = (1..64).filter(move |column| one.tracked.is_quiet(bit_of(*column)));
+        one.tracked.iter().map(|column| (column, false)).chain(quiet.map(|column| (column, true))).map(row)
     }))
 }
 

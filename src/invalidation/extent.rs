@@ -1,36 +1,43 @@
 //! How much of a tracked relation a transaction has changed: the rows with certain values, or anything (W8). Keeps
 //! nothing.
 
-use arrow_cache_core::{Counter, SlotId};
+use arrow_cache_core::{Counter, EACH_ROW, ITS_VALUE, SlotId, TrackedColumns, quietly};
 
 use super::rows::{self, Coarse};
 use super::write_set;
 use super::writer::Writer;
+use crate::pg::backend;
 use crate::shmem::SharedStore;
 
 /// Calls `visit` with the slots of what the transaction under way has changed of tracked relations, beside those of the
-/// whole relations. Each may be listed more than once, with the generation of what is tracked of it. `redefines` tells
-/// whether the transaction has changed definitions.
+/// whole relations. Each may be listed more than once, with what is tracked of it. `redefines` tells whether the
+/// transaction has changed definitions.
 pub fn for_each_slot(
     store: &SharedStore,
     writer: &Writer<'_>,
-    mut tracked: Vec<(u32, u64)>,
+    mut tracked: Vec<(u32, TrackedColumns)>,
     redefines: bool,
     mut visit: impl FnMut(SlotId),
 ) {
-    tracked.sort_unstable();
+    tracked.sort_unstable_by_key(|(relation, _)| *relation);
     tracked.dedup_by_key(|(relation, _)| *relation);
-    for (relation, generation) in tracked {
+    for (relation, columns) in tracked {
+        let mut is_quiet = false;
         let noted = match () {
             () if redefines => Err(Coarse::Definitions),
             () if write_set::holds(relation) => Err(Coarse::NotNoted),
-            () => rows::for_each_noted(relation, generation, |column, hash| {
+            () => rows::for_each_noted(relation, columns.generation, |column, hash| {
+                is_quiet |= (column, hash) == (EACH_ROW, quietly(ITS_VALUE));
                 visit(writer.value(relation, column, hash));
             }),
         };
         if noted.is_err() {
             let [_, coarse] = writer.of_relation(relation);
             visit(coarse);
+        }
+        if columns.is_each_row() {
+            let line = (backend::database(), relation, columns.generation);
+            store.registry().note_publication(line, is_quiet, &store.versions(), backend::now());
         }
         let counter = match noted {
             Ok(()) => Counter::PrecisePublications,

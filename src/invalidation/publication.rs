@@ -57,7 +57,7 @@ pub fn publish(preparing: bool) {
         add(whole);
         // Whoever has got his id after a relation was taken in finds it here. For all others it was published then.
         if let Some(columns) = store.registry().columns_of(backend::database(), relation)
-            && tracked.add((relation, columns.generation)).is_err()
+            && tracked.add((relation, columns)).is_err()
         {
             add(coarse);
         }

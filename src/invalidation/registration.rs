@@ -1,6 +1,7 @@
 //! Which relations are tracked: those over which answers are stored that would outlive most changes if it were known
 //! which values these concern (R11). Keeps nothing; the registry is in shared memory.
 
+use arrow_cache_core::Wish;
 use pgrx::pg_sys;
 
 use crate::pg::backend;
@@ -11,21 +12,21 @@ use crate::shmem::SharedStore;
 
 /// An answer was stored that would rest on values of a column if that were tracked. Has it tracked when there were
 /// enough of them.
-pub fn note_wish(store: &SharedStore, relation: u32, column: i16) {
-    let (registry, database) = (store.registry(), backend::database());
+pub fn note_wish(store: &SharedStore, wish: &Wish) {
+    let registry = store.registry();
     if settings::precise_invalidation()
         && !backend::is_in_recovery()
-        && registry.wish(database, relation, column)
-        && can_be_tracked(relation)
+        && let Some(wish) = registry.wish(wish)
+        && can_be_tracked(wish.relation)
     {
         let (versions, now) = (store.versions(), backend::now());
-        if let Some((other, _)) = registry.beside(database, relation)
-            && other.database == database
+        if let Some((other, _)) = registry.beside(wish.database, wish.relation)
+            && other.database == wish.database
             && row_of(other.relation).is_none()
         {
-            registry.take_out(&other, &versions, now);
+            registry.take_out((other.database, other.relation, other.tracked.generation), &versions, now);
         }
-        registry.take_in((database, relation, column), &versions, now, backend::next_transaction_id);
+        registry.take_in(&wish, &versions, now, backend::next_transaction_id);
     }
 }
 

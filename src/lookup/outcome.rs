@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
+use arrow_cache_core::{CacheKey, Dependency, Pin, Reason, Wish};
 use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
@@ -65,7 +65,7 @@ pub struct Guarantees {
     /// What it will rest on, with the versions at the start.
     pub dependencies: Vec<Dependency>,
     /// Relations and columns that would have to be tracked so that it rested on less.
-    pub wishes: Vec<(u32, i16)>,
+    pub wishes: Vec<Wish>,
     /// Settings and definitions that must stay the same.
     pub started: StartedUnder,
     /// It does not rest on relations of its plan that turn out not to be read. If false, something else than the plan

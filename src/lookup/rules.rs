@@ -14,7 +14,7 @@
 //!
 //! Reads shared memory and the server's state; keeps nothing.
 
-use arrow_cache_core::{CacheKey, Counter, Dependency, Pin, Reason, SnapshotView, Validity};
+use arrow_cache_core::{CacheKey, Counter, Dependency, EACH_ROW, Pin, Reason, SnapshotView, Validity, Wish, quietly};
 use pgrx::pg_sys;
 
 use super::portal;
@@ -27,6 +27,7 @@ use crate::pg::{backend, compat};
 use crate::query::asked_values::{Scan, missing_column, values_of};
 use crate::query::clock::Cuts;
 use crate::query::statement_terms::StatementTerms;
+use crate::query::unread_columns::has_row_security;
 use crate::query::{Planned, Versions, trusted_extensions};
 pub use crate::serve::StartedUnder;
 use crate::shmem::{self, SharedStore};
@@ -262,21 +263,33 @@ fn dependencies_on_values(
     let coarse = seen(versions.coarse(database, relation))?;
     // Asked when that version was read: a relation that is taken out after this moves it (R11).
     let tracked = registry.settled_columns_of(database, relation)?;
-    let values = values_of(scans, relation, |column| tracked.has(column))?;
+    let reads_quiet = tracked.quiet & !unread_of(scans, relation) != 0;
+    let values = values_of(scans, relation, |column| tracked.has(column) && !(reads_quiet && column == EACH_ROW))?;
     let mut dependencies = vec![coarse];
     for (column, hash) in values {
         dependencies.push(seen(versions.value(database, relation, column, hash))?);
+        if reads_quiet {
+            dependencies.push(seen(versions.value(database, relation, column, quietly(hash)))?);
+        }
     }
     registry.note_use(database, relation, backend::now());
     Some(dependencies)
 }
 
+/// The columns of a relation that these scans of it do not read, by their bits.
+fn unread_of(scans: &[Scan], relation: u32) -> u64 {
+    let unread = scans.iter().find(|scan| scan.relation == relation).map_or(0, |scan| scan.unread);
+    if unread == 0 || has_row_security(relation) { 0 } else { unread }
+}
+
 /// The columns that would have to be tracked so that an answer over these scans rested on values of more relations.
-pub fn wishes(store: &SharedStore, relations: &[u32], scans: &[Scan]) -> Vec<(u32, i16)> {
+pub fn wishes(store: &SharedStore, relations: &[u32], scans: &[Scan]) -> Vec<Wish> {
     let (registry, database) = (store.registry(), backend::database());
     let missing = |relation: &u32| {
         let tracked = registry.columns_of(database, *relation).unwrap_or_default();
-        Some((*relation, missing_column(scans, *relation, |column| tracked.has(column))?))
+        let column = missing_column(scans, *relation, |column| tracked.has(column))?;
+        let unread = unread_of(scans, *relation);
+        (column != EACH_ROW || unread != 0).then_some(Wish { database, relation: *relation, column, unread })
     };
     relations.iter().filter_map(missing).collect()
 }

@@ -1,11 +1,13 @@
 //! Which values the rows have that a plan reads of a relation: those that each of its scans compares a column with. The
 //! plan's rows are then a function of the rows with these values. Reads a finished plan; keeps nothing.
 
+use arrow_cache_core::{EACH_ROW, ITS_VALUE};
 use pgrx::pg_sys::{self, BoolExprType, NodeTag};
 
 use super::bytewise::{equality_is_bytewise, is_equality};
 use super::node_table::{OPENS_NOTHING, in_plan};
 use super::opened_relations::plans_of;
+use super::unread_columns::unread_columns;
 use super::value_hash::{Form, form_of};
 use crate::pg::array::{Array, ElementType};
 use crate::pg::given_values::given;
@@ -27,8 +29,10 @@ pub struct Condition {
 pub struct Scan {
     /// The relation.
     pub relation: u32,
-    /// Conditions that all rows fulfil which it gives: those of the index come first.
+    /// Conditions that all rows fulfil which it gives: those of the index come first, and that of `EACH_ROW` last.
     pub conditions: Vec<Condition>,
+    /// The columns of the relation that no scan of the plan reads, by their bits, but for row security.
+    pub unread: u64,
 }
 
 /// All scans of relations in a plan that is run with these parameters; `None` if something else may read rows.
@@ -43,6 +47,11 @@ pub fn scans_of(
     let mut collector = Collector { params, relations, scans: Vec::new() };
     collector.walk(child!(plan.planTree))?;
     collector.walk_all(child!(plan.subplans))?;
+    let unread = unread_columns(plan);
+    for scan in &mut collector.scans {
+        let place = unread.binary_search_by_key(&scan.relation, |(relation, _)| *relation);
+        scan.unread = place.map_or(0, |place| unread[place].1);
+    }
     Some(collector.scans)
 }
 
@@ -52,7 +61,7 @@ pub fn values_of(scans: &[Scan], relation: u32, has: impl Fn(i16) -> bool) -> Op
     let mut values = Vec::new();
     for scan in scans.iter().filter(|scan| scan.relation == relation) {
         let usable = scan.conditions.iter().filter(|condition| has(condition.column));
-        let fewest = usable.min_by_key(|condition| condition.hashes.len())?;
+        let fewest = usable.min_by_key(|condition| (condition.column == EACH_ROW, condition.hashes.len()))?;
         values.extend(fewest.hashes.iter().map(|hash| (fewest.column, *hash)));
     }
     values.sort_unstable();
@@ -60,12 +69,16 @@ pub fn values_of(scans: &[Scan], relation: u32, has: impl Fn(i16) -> bool) -> Op
     (scans.iter().any(|scan| scan.relation == relation) && values.len() <= MOST_VALUES).then_some(values)
 }
 
-/// The column that would have to be known, too, so that `values_of` names values; `None` if one is not enough.
+/// The column that would have to be known, too, so that `values_of` names values, or better ones; `None` if one is not
+/// enough. It is `EACH_ROW` if that is better than nothing, as columns are not read.
 pub fn missing_column(scans: &[Scan], relation: u32, has: impl Fn(i16) -> bool) -> Option<i16> {
     let mut own = scans.iter().filter(|scan| scan.relation == relation);
-    let lacking = own.find(|scan| !scan.conditions.iter().any(|condition| has(condition.column)))?;
-    let column = lacking.conditions.first()?.column;
-    values_of(scans, relation, |other| other == column || has(other)).map(|_| column)
+    let is_known = |condition: &Condition| condition.column != EACH_ROW && has(condition.column);
+    let lacking = own.find(|scan| !scan.conditions.iter().any(is_known))?;
+    let of_row = Some(EACH_ROW).filter(|_| lacking.unread != 0);
+    let candidates = lacking.conditions.first().map(|condition| condition.column).filter(|column| *column != EACH_ROW);
+    let is_enough = |column: &i16| values_of(scans, relation, |other| other == *column || has(other)).is_some();
+    candidates.into_iter().chain(of_row).find(is_enough).filter(|column| !has(*column))
 }
 
 struct Collector<'t> {
@@ -93,8 +106,12 @@ impl<'t> Collector<'t> {
         match_node! { node;
             SeqScan | T_SampleScan | T_TidScan | T_TidRangeScan | T_ForeignScan (scan) => {
                 // The other scans may choose rows by more than their conditions.
-                let by_condition = qual.filter(|_| node.tag() == NodeTag::T_SeqScan);
-                self.add(Columns::Of(scan.scan.scanrelid), [None, by_condition]);
+                if node.tag() == NodeTag::T_SeqScan {
+                    self.add(Columns::Of(scan.scan.scanrelid), [None, qual]);
+                } else {
+                    let relation = self.relation(scan.scan.scanrelid);
+                    self.scans.push(Scan { relation, conditions: Vec::new(), unread: 0 });
+                }
             },
             IndexScan(scan) => self.add(Columns::Of(scan.scan.scanrelid), [child!(scan.indexqualorig), qual]),
             IndexOnlyScan(scan) => {
@@ -122,10 +139,15 @@ impl<'t> Collector<'t> {
 
     fn add(&mut self, columns: Columns<'t>, quals: [Option<Tree<'t, pg_sys::List>>; 2]) {
         let (Columns::Of(place) | Columns::InIndex(place, _)) = columns;
-        let relation = self.relations.get((place as usize).wrapping_sub(1)).copied().unwrap_or(0);
+        let relation = self.relation(place);
         let all = quals.into_iter().flatten().flat_map(Tree::items).flatten();
-        let conditions = all.filter_map(|condition| self.condition(condition, columns)).collect();
-        self.scans.push(Scan { relation, conditions });
+        let named = all.filter_map(|condition| self.condition(condition, columns));
+        let conditions = named.chain([Condition { column: EACH_ROW, hashes: vec![ITS_VALUE] }]).collect();
+        self.scans.push(Scan { relation, conditions, unread: 0 });
+    }
+
+    fn relation(&self, place: u32) -> u32 {
+        self.relations.get((place as usize).wrapping_sub(1)).copied().unwrap_or(0)
     }
 
     fn condition(&self, condition: Tree<'t, pg_sys::Node>, columns: Columns<'t>) -> Option<Condition> {

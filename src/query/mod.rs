@@ -11,7 +11,7 @@
 //! | Is it the same question? | `key`: `identity` (form and tree), `environment` (settings, role), `parameters` |
 //! | … with functions that are declared pure? | `name_resolution` |
 //! | What may its plan open? | `opened_relations` |
-//! | Which values have the rows that its plan reads? | `asked_values`, `value_hash` |
+//! | Which values have the rows that its plan reads, and which columns does it not read? | `asked_values`, `value_hash`, `unread_columns` |
 //! | What else does the answer rest on? | `row_types_and_settings` |
 //! | … and what is told of it, beside that? | `checking`; what SQL leaves open: `repeatability`, `bytewise` (equal values) |
 //! | What was decided, and where does it stand? | `verdict`, `plan_marker` (inside the plan) |
@@ -61,6 +61,7 @@ pub mod statement_text;
 pub mod trust_advice;
 pub mod trusted_extensions;
 pub mod types;
+pub mod unread_columns;
 mod unused_columns;
 pub mod updatable_cursor;
 pub mod value_hash;

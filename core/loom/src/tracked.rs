@@ -5,7 +5,9 @@ use crate::atomics::AtomicU64;
 use crate::versions::places::LINES;
 use crate::versions::slot::Slot;
 use crate::versions::slots::{LEAST_SLOTS, Versions};
-use crate::versions::tracked::{Line, Registry};
+use crate::versions::tracked::{Line, Registry, Wish};
+
+const WISH: Wish = Wish { database: 1, relation: 5, column: 3, unread: 0 };
 
 struct Slots([Slot; LEAST_SLOTS]);
 struct Lines([Line; LINES]);
@@ -27,13 +29,13 @@ pub fn taken_in() {
             assert_eq!(coarse_version(versions), 1, "the past is published too late");
         }
     };
-    both(move || registry.take_in((1, 5, 3), &versions, 0, || 100), read);
+    both(move || registry.take_in(&WISH, &versions, 0, || 100), read);
 }
 
 /// Whoever reads the version from after the end may not rest on values any more.
 pub fn taken_out() {
     let (registry, versions) = block();
-    registry.take_in((1, 5, 3), &versions, 0, || 100);
+    registry.take_in(&WISH, &versions, 0, || 100);
     let write = move || {
         let closing = registry.close(1, 5, 1).unwrap();
         versions.slot(versions.coarse(1, 5)).bump(0);

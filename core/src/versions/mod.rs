@@ -28,7 +28,8 @@ pub mod xid_window;
 
 pub use asked_xids::AskedXids;
 pub use definers::Definers;
+pub use places::quietly;
 pub use slot::Slot;
 pub use slots::{SlotId, Versions};
 pub use snapshot::{SnapshotView, widen_xid};
-pub use tracked::{Registry, TrackedColumns, TrackedRelation};
+pub use tracked::{EACH_ROW, ITS_VALUE, Registry, TrackedColumns, TrackedRelation, Wish, bit_of};

@@ -7,7 +7,7 @@
 /// Most different values that are noted. A transaction that changes rows of more changes the relation as a whole.
 pub const MOST_VALUES: usize = 64;
 
-/// Most changes that are noted. Noting one takes as long as a simple change of a row; so more would be felt.
+/// Most changes whose values are noted. That takes as long as a simple change of a row; so more would be felt.
 pub const MOST_CHANGES: i64 = 1000;
 
 /// One change of a row.
@@ -92,6 +92,8 @@ pub struct NotedRows {
     base: Option<RowChanges>,
     /// Changes that were noted, rolled back or not.
     noted: RowChanges,
+    /// For how many of them rows were looked at.
+    looked_at: i64,
     values: [ColumnValue; MOST_VALUES],
     number: usize,
     /// Why no more is noted.
@@ -103,13 +105,21 @@ impl NotedRows {
     #[must_use]
     pub const fn new(generation: u64) -> Self {
         let nothing = RowChanges { inserted: 0, updated: 0, deleted: 0 };
-        Self { generation, base: None, noted: nothing, values: [(0, 0); MOST_VALUES], number: 0, coarse: None }
+        Self {
+            generation,
+            base: None,
+            noted: nothing,
+            looked_at: 0,
+            values: [(0, 0); MOST_VALUES],
+            number: 0,
+            coarse: None,
+        }
     }
 
     /// Forgets what was noted, and notes under this generation.
     pub fn start_anew(&mut self, generation: u64) {
-        let nothing = RowChanges::default();
-        (self.generation, self.base, self.noted, self.number, self.coarse) = (generation, None, nothing, 0, None);
+        (self.generation, self.base, self.noted) = (generation, None, RowChanges::default());
+        (self.looked_at, self.number, self.coarse) = (0, 0, None);
     }
 
     /// A statement begins that finds this generation.
@@ -150,7 +160,12 @@ impl NotedRows {
             }
         }
         self.noted = self.noted.and(one);
-        if self.noted.inserted + self.noted.updated + self.noted.deleted > MOST_CHANGES {
+    }
+
+    /// Notes that a row has to be looked at for its values.
+    pub fn look(&mut self) {
+        self.looked_at += 1;
+        if self.looked_at > MOST_CHANGES {
             self.give_up(Coarse::Overflow);
         }
     }

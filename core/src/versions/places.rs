@@ -20,3 +20,10 @@ pub(crate) fn scatter(value: u64) -> u64 {
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
+
+/// The hash of a value for changes that leave all but quiet columns as they are (`tracked`). It names another slot than
+/// the value's own, or one that is shared: then more is outdated.
+#[must_use]
+pub fn quietly(hash: u64) -> u64 {
+    scatter(!hash)
+}

@@ -16,6 +16,9 @@
 //! | `close` | as before | store nothing |
 //! | the version of the coarse slot moves, so that all that was stored is outdated | | |
 //! | `free` | publish to the slot of the relation alone | |
+//!
+//! A line also names *quiet columns*: an UPDATE of these alone concerns no answer that does not read them. They never
+//! become more while a relation is tracked: an answer that reads none of those of today reads none of those of later.
 
 use crate::atomics::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use crate::versions::places::{LINES, key_of, line_of};
@@ -24,20 +27,39 @@ use crate::versions::slots::Versions;
 
 /// Most columns of a relation that are tracked.
 pub const MOST_COLUMNS: usize = 4;
+/// A column that each table has, and whose value is the same in all rows. An answer without conditions rests on it.
+pub const EACH_ROW: i16 = i16::MAX;
+/// That value, by its hash.
+pub const ITS_VALUE: u64 = 0;
 /// So many wishes for a column, with no others between, take it in.
 const ENOUGH_WISHES: u64 = 8;
+/// So many publications without a quiet one show that a relation is tracked in vain by `EACH_ROW` alone.
+const ENOUGH_LOUD: u64 = 1000;
 /// A relation that was of no use for so long, in microseconds, gives way to another one.
 const IDLE_MICROS: i64 = 10 * 60 * 1_000_000;
 /// How exactly it is known when a line was of use last, in microseconds.
 const USE_MICROS: i64 = 1_000_000;
 
 /// The columns of a tracked relation.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct TrackedColumns {
     /// Another one for each change of the columns: what was noted under one says nothing under another.
     pub generation: u64,
     /// Their numbers; 0 for none.
     pub columns: [i16; MOST_COLUMNS],
+    /// The quiet columns, by their bits (`bit_of`). No tracked column is among them.
+    pub quiet: u64,
+}
+
+/// The bit of a column in a set of columns; all above 63 share the first one, which no quiet column has.
+#[must_use]
+pub const fn bit_of(column: i16) -> u64 {
+    if column > 0 && column < 64 { 1 << column } else { 1 }
+}
+
+/// The columns that are unread both here and there; the first ones if there are none, as nothing would be quiet then.
+const fn agreed(unread: u64, other: u64) -> u64 {
+    if unread & other == 0 { unread } else { unread & other }
 }
 
 impl TrackedColumns {
@@ -52,12 +74,45 @@ impl TrackedColumns {
         self.iter().any(|own| own == column)
     }
 
-    /// These columns and one more, if there is room for it.
-    fn with(mut self, column: i16) -> Option<Self> {
+    /// Returns true if a change of these columns, by their bits, leaves the tracked ones as they are.
+    #[must_use]
+    pub fn keeps(&self, changed: u64) -> bool {
+        self.iter().all(|column| column == EACH_ROW || changed & bit_of(column) == 0)
+    }
+
+    /// Returns true if all of these columns, by their bits, are quiet.
+    #[must_use]
+    pub const fn is_quiet(&self, changed: u64) -> bool {
+        changed & !self.quiet == 0
+    }
+
+    /// Returns true if values of rows need not be looked at to know them.
+    #[must_use]
+    pub fn is_each_row(&self) -> bool {
+        self.iter().eq([EACH_ROW])
+    }
+
+    /// These columns and the one of a wish, if there is room for it. Of the quiet columns those stay that the wish
+    /// leaves unread.
+    fn with(mut self, wish: &Wish) -> Option<Self> {
         let place = self.columns.iter_mut().find(|place| **place == 0)?;
-        *place = column;
+        *place = wish.column;
+        self.quiet = agreed(self.quiet, wish.unread) & !(bit_of(wish.column) | 1);
         Some(self)
     }
+}
+
+/// A wish that a column of a relation were tracked: an answer was stored that would rest on its values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wish {
+    /// The database of the relation.
+    pub database: u32,
+    /// The relation.
+    pub relation: u32,
+    /// The number of the column.
+    pub column: i16,
+    /// The columns that the answer does not read, by their bits.
+    pub unread: u64,
 }
 
 /// Where a line is in its life. Zeroed memory is a free line.
@@ -89,14 +144,19 @@ pub struct Line {
     /// The generation, and in its two low bits the phase.
     life: AtomicU64,
     since: AtomicI64,
+    quiet: AtomicU64,
     /// These need not agree with the others: when an answer was stored last that rests on values, and for which column
-    /// there were wishes last, and how many.
+    /// there were wishes last, how many, and what their answers do not read.
     last_use: AtomicI64,
     wished_key: AtomicU64,
     wishes: AtomicU64,
+    unread: AtomicU64,
+    /// How many publications there were since the last quiet one, and the relation that was given back for that.
+    loud: AtomicU64,
+    vain_key: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Line>() == 64);
+const _: () = assert!(size_of::<Line>() == 128);
 
 impl Line {
     fn load(&self) -> LineState {
@@ -106,7 +166,7 @@ impl Line {
         let columns = std::array::from_fn(|place| (columns >> (16 * place)) as i16);
         LineState {
             key: self.key.load(Relaxed),
-            tracked: TrackedColumns { generation: life >> 2, columns },
+            tracked: TrackedColumns { generation: life >> 2, columns, quiet: self.quiet.load(Relaxed) },
             phase,
             since: self.since.load(Relaxed),
         }
@@ -134,6 +194,7 @@ impl Line {
         self.columns.store(columns, Relaxed);
         self.life.store(state.tracked.generation << 2 | state.phase as u64, Relaxed);
         self.since.store(state.since, Relaxed);
+        self.quiet.store(state.tracked.quiet, Relaxed);
     }
 
     /// Moves from one phase to another, if nothing else has happened.
@@ -147,9 +208,12 @@ impl Line {
 
 impl From<LineState> for Line {
     fn from(state: LineState) -> Self {
-        let [key, columns, life, wished_key, wishes] = std::array::from_fn(|_| AtomicU64::new(0));
+        let [key, columns, life, quiet] = std::array::from_fn(|_| AtomicU64::new(0));
+        let [wished_key, wishes, unread, loud, vain_key] = std::array::from_fn(|_| AtomicU64::new(0));
         let [since, last_use] = std::array::from_fn(|_| AtomicI64::new(0));
-        let line = Self { word: SequenceWord::moved(0), key, columns, life, since, last_use, wished_key, wishes };
+        let word = SequenceWord::moved(0);
+        let line =
+            Self { word, key, columns, life, since, quiet, last_use, wished_key, wishes, unread, loud, vain_key };
         line.store(&state);
         line
     }
@@ -215,55 +279,80 @@ impl<'a> Registry<'a> {
         }
     }
 
-    /// Counts a wish that a column were tracked: an answer was stored that would rest on its values. Returns true if
-    /// there were enough of them.
+    /// Counts a wish. If there were enough for its column, returns one for what they agree to leave unread.
     #[must_use]
-    pub fn wish(&self, database: u32, relation: u32, column: i16) -> bool {
-        let line = self.line(database, relation);
-        let (key, number) = (key_of(database, relation), u64::from(column.cast_unsigned()));
+    pub fn wish(&self, wish: &Wish) -> Option<Wish> {
+        let line = self.line(wish.database, wish.relation);
+        let (key, number) = (key_of(wish.database, wish.relation), u64::from(wish.column.cast_unsigned()));
         let wishes = line.wishes.load(Relaxed);
         let is_same = line.wished_key.load(Relaxed) == key && wishes & 0xffff == number;
-        let count = match (is_same, wishes >> 16) {
-            (true, count) => count + 1,
-            (false, 0 | 1) => {
+        let (count, unread) = match (is_same, wishes >> 16) {
+            (true, count) => {
+                let before = line.unread.load(Relaxed);
+                // An answer that reads everything has no part in it.
+                (count + 1, agreed(if before == 0 { wish.unread } else { before }, wish.unread))
+            }
+            // A wish for each row gives way to all others.
+            (false, count) if count > 1 && wish.column == EACH_ROW => return None,
+            (false, count) if count <= 1 || wishes & 0xffff == EACH_ROW as u64 => {
                 line.wished_key.store(key, Relaxed);
-                1
+                (1, wish.unread)
             }
             // The wishes before weigh less.
             (false, count) => {
                 line.wishes.store((count - 1) << 16 | wishes & 0xffff, Relaxed);
-                return false;
+                return None;
             }
         };
+        line.unread.store(unread, Relaxed);
         let is_enough = count >= ENOUGH_WISHES;
         line.wishes.store(if is_enough { 0 } else { count << 16 | number }, Relaxed);
-        is_enough
+        is_enough.then_some(Wish { unread, ..*wish })
     }
 
-    /// Takes a column in. Does nothing if it is tracked, or cannot be. `next` reads the next transaction id, by a lock
-    /// that also orders who is given one.
-    pub fn take_in(
+    /// Counts a publication of a relation that is tracked by `EACH_ROW` alone. If there was no quiet one among the last
+    /// thousand, gives the relation back, which is not taken in by `EACH_ROW` again for a while.
+    pub fn note_publication(
         &self,
-        (database, relation, column): (u32, u32, i16),
+        (database, relation, generation): (u32, u32, u64),
+        is_quiet: bool,
         versions: &Versions<'_>,
         now: i64,
-        next: impl FnOnce() -> u64,
     ) {
+        let line = self.line(database, relation);
+        let loud = if is_quiet { 0 } else { line.loud.load(Relaxed) + 1 };
+        line.loud.store(loud, Relaxed);
+        if loud >= ENOUGH_LOUD {
+            line.vain_key.store(key_of(database, relation), Relaxed);
+            line.last_use.store(now, Relaxed);
+            self.take_out((database, relation, generation), versions, now);
+        }
+    }
+
+    /// Takes the column of a wish in. Does nothing if it is tracked, or cannot be. `next` reads the next transaction id,
+    /// by a lock that also orders who is given one.
+    pub fn take_in(&self, wish: &Wish, versions: &Versions<'_>, now: i64, next: impl FnOnce() -> u64) {
+        let (database, relation) = (wish.database, wish.relation);
         if let Some((other, last_use)) = self.beside(database, relation)
             && now.saturating_sub(last_use) >= IDLE_MICROS
         {
-            self.take_out(&other, versions, now);
+            self.take_out((other.database, other.relation, other.tracked.generation), versions, now);
         }
-        if let Some(opening) = self.open(database, relation, column, now) {
+        if let Some(opening) = self.open(wish, now) {
             versions.slot(versions.coarse(database, relation)).publish_all_below(next(), now);
             self.settle(opening);
         }
     }
 
-    /// Takes a relation out, if it still is as it was.
-    pub fn take_out(&self, other: &TrackedRelation, versions: &Versions<'_>, now: i64) {
-        if let Some(closing) = self.close(other.database, other.relation, other.tracked.generation) {
-            versions.slot(versions.coarse(other.database, other.relation)).bump(now);
+    /// Takes a relation out, if it still has this generation.
+    pub fn take_out(
+        &self,
+        (database, relation, generation): (u32, u32, u64),
+        versions: &Versions<'_>,
+        now: i64,
+    ) {
+        if let Some(closing) = self.close(database, relation, generation) {
+            versions.slot(versions.coarse(database, relation)).bump(now);
             self.free(closing);
         }
     }
@@ -279,21 +368,28 @@ impl<'a> Registry<'a> {
 
     /// The first step of taking a column in; `None` if it is tracked, or cannot be.
     #[must_use]
-    pub fn open(&self, database: u32, relation: u32, column: i16, now: i64) -> Option<Step> {
-        let key = key_of(database, relation);
+    pub fn open(&self, wish: &Wish, now: i64) -> Option<Step> {
+        let key = key_of(wish.database, wish.relation);
         let mut generation = 0;
-        let line = self.line(database, relation);
+        let line = self.line(wish.database, wish.relation);
+        let is_vain = wish.column == EACH_ROW
+            && line.vain_key.load(Relaxed) == key
+            && now.saturating_sub(line.last_use.load(Relaxed)) < IDLE_MICROS;
         let is_open = line.change(|state| {
             let before = match state.phase {
-                Phase::Free => TrackedColumns { columns: [0; MOST_COLUMNS], ..state.tracked },
-                Phase::Settled if state.key == key && !state.tracked.has(column) => state.tracked,
+                Phase::Free if is_vain => return None,
+                Phase::Free => TrackedColumns { columns: [0; MOST_COLUMNS], quiet: wish.unread, ..state.tracked },
+                Phase::Settled if state.key == key && !state.tracked.has(wish.column) => state.tracked,
                 _ => return None,
             };
             generation = before.generation + 1;
-            let tracked = TrackedColumns { generation, ..before.with(column)? };
+            let tracked = TrackedColumns { generation, ..before.with(wish)? };
             Some(LineState { key, tracked, phase: Phase::Opening, since: now })
         });
-        is_open.then_some(Step { line: line_of(database, relation), generation })
+        if is_open {
+            line.loud.store(0, Relaxed);
+        }
+        is_open.then_some(Step { line: line_of(wish.database, wish.relation), generation })
     }
 
     /// The last step of taking a column in. All transactions that may not have asked after `open` are published.

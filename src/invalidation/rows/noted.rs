@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 
 use arrow_cache_core::versions::noted_rows::{Coarse, ColumnValue, NotedRows, RowChange};
 use arrow_cache_core::versions::tracked::MOST_COLUMNS;
-use arrow_cache_core::{Room, TrackedColumns};
+use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, quietly};
 use pgrx::pg_sys;
 
 use super::watched::{self, Columns, Watched};
@@ -66,14 +66,18 @@ pub fn is_idle() -> bool {
 }
 
 /// Where the changes of a relation are noted, and its columns; `None` if they are not noted. A statement begins that
-/// may change it, and finds that these columns are tracked. Their types are those of this statement: an earlier one may
+/// may change it, and finds that these columns are tracked; its own updates set those of `changed`. Their types are those of this statement: an earlier one may
 /// have found others, in a subtransaction that was rolled back.
 ///
 /// # Safety
 /// The relation must be open.
-pub unsafe fn place_for(relation: pg_sys::Relation, tracked: TrackedColumns) -> Option<(usize, Columns)> {
+pub unsafe fn place_for(
+    relation: pg_sys::Relation,
+    tracked: TrackedColumns,
+    changed: u64,
+) -> Option<(usize, Columns)> {
     // SAFETY: the caller's promise.
-    let (number, columns) = unsafe { ((*relation).rd_id.to_u32(), columns(relation, tracked)) };
+    let (number, columns) = unsafe { ((*relation).rd_id.to_u32(), columns(relation, tracked, changed)) };
     let known = NOTED.with_borrow_mut(|notes| {
         let place = notes.used().iter().position(|noted| noted.relation == number)?;
         notes.all[place].rows.expect(tracked.generation);
@@ -95,13 +99,18 @@ fn relation_changed(relation: pg_sys::Oid) {
     NOTED.with_borrow_mut(|notes| notes.used().iter_mut().filter(is_it).for_each(|noted| noted.rows.redefine()));
 }
 
-/// How the values of tracked columns are hashed.
+/// What is noted of rows, and how the values of tracked columns are hashed.
 ///
 /// # Safety
 /// The relation must be open.
-unsafe fn columns(relation: pg_sys::Relation, tracked: TrackedColumns) -> Columns {
-    let mut columns = Columns::default();
-    for (place, column) in columns.iter_mut().zip(tracked.iter()) {
+unsafe fn columns(relation: pg_sys::Relation, tracked: TrackedColumns, changed: u64) -> Columns {
+    let mut columns = Columns {
+        has_each_row: tracked.has(EACH_ROW),
+        keeps_values: tracked.keeps(changed),
+        is_quiet: tracked.is_quiet(changed),
+        ..Columns::default()
+    };
+    for (place, column) in columns.values.iter_mut().zip(tracked.iter()) {
         // SAFETY: an open relation has a row type with so many columns.
         let type_oid = unsafe {
             let row_type = (*relation).rd_att;
@@ -129,7 +138,7 @@ impl Found {
     /// `read` must give values of the columns.
     unsafe fn of(columns: &Columns, mut read: impl FnMut(i16) -> Option<pg_sys::Datum>) -> Self {
         let mut found = Self::default();
-        for (place, (column, form)) in found.values.iter_mut().zip(columns.iter().flatten()) {
+        for (place, (column, form)) in found.values.iter_mut().zip(columns.values.iter().flatten()) {
             let Some(datum) = read(*column) else { continue };
             // SAFETY: the caller's promise; the form is that of the column's type.
             *place = unsafe { form.hash(datum) }.map(|hash| (*column, hash));
@@ -179,12 +188,17 @@ impl Found {
         }
     }
 
-    fn note(&self, rows: &mut NotedRows) {
-        self.values.iter().flatten().for_each(|value| rows.add_value(*value));
+    fn note(&self, rows: &mut NotedRows, is_quiet: bool) {
+        self.values.iter().flatten().for_each(|value| rows.add_value(aspect(*value, is_quiet)));
         if self.is_incomplete {
             rows.give_up(Coarse::Overflow);
         }
     }
+}
+
+/// What stands for a value in a change: another hash if that is a quiet one.
+fn aspect((column, hash): ColumnValue, is_quiet: bool) -> ColumnValue {
+    (column, if is_quiet { quietly(hash) } else { hash })
 }
 
 /// Notes a change that the heap has made: the row that a slot holds has come, or a version of a row has gone, or both.
@@ -199,27 +213,44 @@ pub unsafe fn note(
     old: Option<pg_sys::ItemPointerData>,
 ) {
     let Watched { place, relation, columns, .. } = watched;
-    let wants_more =
-        || NOTED.with_borrow_mut(|notes| notes.used().get(*place).is_some_and(|own| own.rows.wants_more()));
     // SAFETY: the caller's promise. Nothing is borrowed while values are read.
     unsafe {
-        if wants_more() {
+        // A function that a constraint calls may change another row, which need not keep anything.
+        let is_own = std::ptr::eq(new, (*watched.target).ri_newTupleSlot);
+        let found = || {
             let read = (*watched.target).ri_oldTupleSlot;
-            let before = old.map(|old| match old {
+            let before = old.filter(|_| !(is_own && columns.keeps_values)).map(|old| match old {
                 old if holds(read, old) => Found::of_slot(columns, read),
                 old => Found::of_version(columns, *relation, old),
             });
-            let after = (!new.is_null()).then(|| Found::of_slot(columns, new));
-            NOTED.with_borrow_mut(|notes| {
-                let Some(Noted { rows, .. }) = notes.used().get_mut(*place) else { return };
+            [before, (!new.is_null()).then(|| Found::of_slot(columns, new))]
+        };
+        let looks = columns.values.iter().any(Option::is_some);
+        let found = if looks && wants_more(*place) { found() } else { [None, None] };
+        let is_quiet = is_own && columns.is_quiet;
+        let goes_on = NOTED.with_borrow_mut(|notes| {
+            let Some(Noted { rows, .. }) = notes.used().get_mut(*place) else { return false };
+            if rows.wants_more() {
                 rows.add_change(change, || Change::of(*relation).map(Change::counted));
-                before.iter().chain(&after).for_each(|found| found.note(rows));
-            });
-        }
-        if !wants_more() {
+                if looks {
+                    rows.look();
+                }
+                if columns.has_each_row {
+                    rows.add_value(aspect((EACH_ROW, ITS_VALUE), is_quiet));
+                }
+                found.iter().flatten().for_each(|found| found.note(rows, is_quiet));
+            }
+            rows.wants_more()
+        });
+        if !goes_on {
             watched::let_go(watched);
         }
     }
+}
+
+/// Returns true if it is worth noting more of what is noted at this place.
+fn wants_more(place: usize) -> bool {
+    NOTED.with_borrow_mut(|notes| notes.used().get(place).is_some_and(|own| own.rows.wants_more()))
 }
 
 /// Returns true if a slot holds a version of a row, by its place. The slot keeps the page from being cleaned, so no

@@ -2,13 +2,15 @@
 //! the node below for each of them; so the node below tells when a row is to be changed next. Keeps nothing: `watched`
 //! does.
 
+use arrow_cache_core::bit_of;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::watched::Watched;
 use super::{noted, routine, watched};
 use crate::pg::backend;
+use crate::pg::compat::has_generated_columns;
 use crate::pg::error_passing::edge;
-use crate::pg::lists::nodes;
+use crate::pg::lists::{integers, nodes};
 use crate::pg::query_desc::QueryDesc;
 use crate::{settings, shmem};
 
@@ -52,7 +54,7 @@ unsafe fn watch(node: *mut pg_sys::ModifyTableState) {
         if !is_alone || !is_heap {
             return;
         }
-        let Some((place, columns)) = noted::place_for(relation, tracked) else { return };
+        let Some((place, columns)) = noted::place_for(relation, tracked, changed_columns(node)) else { return };
         let below = (*node).ps.lefttree;
         // The topmost node is listed as well if its query is one that a rule has added.
         if watched::is_watched(below) {
@@ -66,6 +68,28 @@ unsafe fn watch(node: *mut pg_sys::ModifyTableState) {
             // The server calls it by this field, with or without measuring it. It has not been called yet.
             (*below).ExecProcNodeReal = Some(next_watched_row);
         }
+    }
+}
+
+/// The columns, by their bits, that a node sets in rows which keep all others; all if these may change as well. The new
+/// version of a row is made of the old one and of what is set (`ExecInitUpdateProjection`). Then triggers may change
+/// it, and generated columns are computed.
+///
+/// # Safety
+/// A valid node of a query that was started, with one target.
+unsafe fn changed_columns(node: *const pg_sys::ModifyTableState) -> u64 {
+    // SAFETY: the caller's promise; an UPDATE has a list of numbers for each target.
+    unsafe {
+        let target = (*node).resultRelInfo;
+        let may_change_more = (*node).operation != pg_sys::CmdType::CMD_UPDATE
+            || (*target).ri_TrigDesc.as_ref().is_some_and(|triggers| triggers.trig_update_before_row)
+            || has_generated_columns((*(*target).ri_RelationDesc).rd_att);
+        if may_change_more {
+            return u64::MAX;
+        }
+        let plan = (*node).ps.plan.cast::<pg_sys::ModifyTable>();
+        let of_target = nodes::<pg_sys::List>((*plan).updateColnosLists).next();
+        of_target.map_or(u64::MAX, |list| integers(list).fold(0, |set, column| set | bit_of(column as i16)))
     }
 }
 

@@ -21,8 +21,18 @@ use crate::query::value_hash::Form;
 /// What a node of a plan does to give its next row.
 pub type NextRow = unsafe extern "C-unwind" fn(*mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot;
 
-/// The tracked columns of a relation, and how their values are hashed.
-pub type Columns = [Option<(i16, Form)>; MOST_COLUMNS];
+/// What is noted of a row that changes.
+#[derive(Clone, Copy, Default)]
+pub struct Columns {
+    /// The tracked columns that have values, and how these are hashed.
+    pub values: [Option<(i16, Form)>; MOST_COLUMNS],
+    /// Whether `EACH_ROW` is tracked.
+    pub has_each_row: bool,
+    /// The node's own updates leave all these values as they are.
+    pub keeps_values: bool,
+    /// They leave all but quiet columns as they are.
+    pub is_quiet: bool,
+}
 
 /// A node that changes rows of one tracked relation.
 #[derive(Clone, Copy)]
@@ -38,7 +48,7 @@ pub struct Watched {
     pub relation: pg_sys::Relation,
     /// Where changes of the relation are noted.
     pub place: usize,
-    /// Its tracked columns, as this statement finds them.
+    /// What is noted, as this statement finds it.
     pub columns: Columns,
     /// A row is to be changed, and the routine stands for that.
     pub stands: bool,

@@ -12,6 +12,8 @@ use crate::pg::backend_local::Local;
 use crate::pg::error_passing::with_cleanup;
 use crate::pg::server;
 use crate::pg::tree::Tree;
+#[cfg(not(feature = "pg15"))]
+use crate::pg::tree::children;
 
 static KEPT_FROM: Local<Cell<pg_sys::ExecutorCheckPerms_hook_type>> = Local::new(Cell::new(None));
 
@@ -82,6 +84,36 @@ pub fn is_permitted(plan: Tree<'_, pg_sys::PlannedStmt>) -> bool {
         });
     }
     is_permitted
+}
+
+/// Calls `visit` with the columns of an entry of a plan's range table that its statement asks to read, by their
+/// numbers: 0 for whole rows, and negative ones for the server's own columns. Returns false if it does not ask to read
+/// the relation.
+pub fn for_each_selected_column(
+    plan: Tree<'_, pg_sys::PlannedStmt>,
+    entry: Tree<'_, pg_sys::RangeTblEntry>,
+    mut visit: impl FnMut(i16),
+) -> bool {
+    #[cfg(feature = "pg15")]
+    let (rights, columns) = {
+        let _ = plan;
+        (u64::from(entry.requiredPerms), entry.selectedCols)
+    };
+    #[cfg(not(feature = "pg15"))]
+    let (rights, columns) = {
+        let mut all = children!(plan.permInfos as RTEPermissionInfo);
+        let own = (entry.perminfoindex as usize).checked_sub(1).and_then(|place| all.nth(place));
+        own.map_or((0, std::ptr::null_mut()), |own| (own.requiredPerms, own.selectedCols))
+    };
+    let mut member = -1;
+    loop {
+        // SAFETY: a set of a valid plan.
+        member = unsafe { kept!(pg_sys::bms_next_member(columns, member)) };
+        if member < 0 {
+            return rights & u64::from(pg_sys::ACL_SELECT) != 0;
+        }
+        visit((member + pg_sys::FirstLowInvalidHeapAttributeNumber) as i16);
+    }
 }
 
 /// Has a query that is made by hand ask for no rights to a relation that it names. Since 16 the planner wants to know

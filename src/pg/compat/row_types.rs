@@ -23,6 +23,21 @@ pub unsafe fn tuple_attribute(descriptor: pg_sys::TupleDesc, index: usize) -> *m
     }
 }
 
+/// Returns true if values of some columns are computed from others, whenever a row changes or is read.
+///
+/// # Safety
+/// `descriptor` must be that of an open relation.
+pub unsafe fn has_generated_columns(descriptor: pg_sys::TupleDesc) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { (*descriptor).constr.as_ref() }.is_some_and(|all| {
+        #[cfg(feature = "pg18")]
+        if all.has_generated_virtual {
+            return true;
+        }
+        all.has_generated_stored
+    })
+}
+
 /// Returns true if a relation, locked by the caller, has virtual columns, or is gone.
 pub fn has_virtual_columns(relation: pg_sys::Oid) -> bool {
     #[cfg(not(feature = "pg18"))]

@@ -109,7 +109,7 @@ WAYS = {
     "before trigger that refuses": Way("UPDATE t SET v = 0 WHERE tenant = 7", set(),
                                        setup=RAISING.format("RETURN NULL;", "BEFORE UPDATE", "t"), cleanup="DROP FUNCTION touch CASCADE"),
     "after trigger that writes it too": Way("UPDATE t SET v = 0 WHERE tenant = 7", {7, 9},
-                                            setup=RAISING.format("UPDATE t SET seen = 1 WHERE tenant = 9;", "AFTER UPDATE OF v", "t"),
+                                            setup=RAISING.format("DELETE FROM t WHERE tenant = 9;", "AFTER UPDATE OF v", "t"),
                                             cleanup="DROP FUNCTION touch CASCADE"),
     "trigger on another table": Way("UPDATE unrelated SET v = 0", {9},
                                     setup=RAISING.format("UPDATE t SET v = 0 WHERE tenant = 9;", "AFTER UPDATE", "unrelated"),
