@@ -8,7 +8,7 @@ import random
 import pytest
 
 from support import sweeps
-from test_values import is_hit, until_tracked
+from test_values import until_tracked
 
 TENANTS = 40
 ORDERS = 5
@@ -23,7 +23,7 @@ SETUP = f"""
     INSERT INTO items SELECT n, n / {ITEMS}, 'kind ' || n % 7, n FROM generate_series(0, {TENANTS * ORDERS * ITEMS - 1}) AS n;
     INSERT INTO notes (kind, v) SELECT 'kind ' || n % 50, n FROM generate_series(0, 999) AS n;
     ANALYZE orders; ANALYZE items; ANALYZE notes;
-    SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_sort = on;
+    SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET cursor_tuple_fraction = 1;
 """
 JOIN = "SELECT o.id, i.v FROM orders AS o JOIN items AS i ON i.order_id = o.id WHERE o.tenant = {} ORDER BY i.id"
 BY_SETTING = "SELECT id, v FROM orders WHERE tenant = current_setting('app.tenant')::int ORDER BY id"
@@ -31,9 +31,15 @@ BY_SETTING = "SELECT id, v FROM orders WHERE tenant = current_setting('app.tenan
 
 @pytest.fixture
 def shop(session):
-    session.execute(SETUP)
-    track_all(session)
-    return session
+    """Three tables, tracked by these columns. Sometimes two of them share a line of the registry: then these are others."""
+    for _ in range(5):
+        session.execute(SETUP)
+        try:
+            track_all(session)
+            return session
+        except pytest.fail.Exception:
+            session.execute("DROP TABLE orders, items, notes")
+    pytest.fail("the tables are not tracked")
 
 
 def track_all(session):
@@ -45,14 +51,19 @@ def track_all(session):
 
 def outdated(session, query):
     """Returns true if there is no answer any more. The next one is compared with an execution."""
-    rows = session.rows(query)
+    return not is_hit(session, query)
+
+
+def is_hit(session, query):
+    """The driver prepares what it has sent five times, and plans of prepared statements are older than the settings of a test."""
+    rows = session.rows(query, prepare=False)
     hit = session.status() == "HIT"
-    assert rows == session.uncached(query)
-    return not hit
+    assert rows == session.uncached(query, prepare=False)
+    return hit
 
 
 def stored(session, query):
-    session.rows(query)
+    session.rows(query, prepare=False)
     assert is_hit(session, query), session.outcome()
 
 
@@ -204,17 +215,17 @@ def test_a_function_that_changes_its_setting(shop, other):
 def test_cursors(shop, other):
     """The keys of all runs count. Rows that nobody has asked for are not read, and then nothing is stored."""
     query = JOIN.format(5)
-    for steps in ([3, 4, 100], [100], [15, 1]):
+    for steps in ([3, 4, 100], [100], [15, 15]):
         shop.execute("BEGIN; DECLARE c NO SCROLL CURSOR FOR " + query)
         for step in steps:
             shop.rows(f"FETCH {step} FROM c")
         shop.execute("COMMIT")
-        for change in ("UPDATE items SET v = v - 1 WHERE order_id = 25", "UPDATE items SET v = v - 1 WHERE order_id = 29"):
-            shop.rows(query)
-            other.execute(change)
-            assert outdated(shop, query)
         other.execute("UPDATE items SET v = v - 1 WHERE order_id = 30")
         assert not outdated(shop, query)
+        for change in ("UPDATE items SET v = v - 1 WHERE order_id = 25", "UPDATE items SET v = v - 1 WHERE order_id = 29"):
+            shop.rows(query, prepare=False)
+            other.execute(change)
+            assert outdated(shop, query)
         shop.execute("SELECT arrow_cache.flush()")
     shop.execute("BEGIN; DECLARE c SCROLL CURSOR FOR " + query)
     shop.rows("FETCH 100 FROM c")
@@ -265,13 +276,15 @@ def test_writers_while_it_runs(shop, other):
     """A writer that a snapshot does not see publishes a key before, and after, the run reads rows with it."""
     query = JOIN.format(5)
     stored(shop, query)
-    shop.execute("SELECT arrow_cache.flush(); BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM orders LIMIT 1")
+    shop.execute("SELECT arrow_cache.flush()")
+    shop.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM orders LIMIT 1")
     other.execute("UPDATE items SET v = -7 WHERE order_id = 26")
     old = shop.rows(query)
     assert (26, -7) not in old
     shop.execute("COMMIT")
     assert (26, -7) in shop.rows(query) and shop.status() != "HIT"
-    shop.execute("SELECT arrow_cache.flush(); BEGIN; DECLARE c NO SCROLL CURSOR FOR " + query)
+    shop.execute("SELECT arrow_cache.flush()")
+    shop.execute("BEGIN; DECLARE c NO SCROLL CURSOR FOR " + query)
     shop.rows("FETCH 4 FROM c")
     other.execute("UPDATE items SET v = -8 WHERE order_id = 26")
     other.execute("UPDATE items SET v = -9 WHERE order_id = 29")
@@ -280,7 +293,8 @@ def test_writers_while_it_runs(shop, other):
     shop.execute("COMMIT")
     rows = shop.rows(query)
     assert (26, -8) in rows and (29, -9) in rows and shop.status() != "HIT"
-    shop.execute("SELECT arrow_cache.flush(); BEGIN; DECLARE c NO SCROLL CURSOR FOR " + query)
+    shop.execute("SELECT arrow_cache.flush()")
+    shop.execute("BEGIN; DECLARE c NO SCROLL CURSOR FOR " + query)
     shop.rows("FETCH 4 FROM c")
     other.execute("UPDATE items SET v = -9 WHERE order_id = 32")
     shop.rows("FETCH 100 FROM c")
@@ -372,6 +386,7 @@ def test_random(shop, other):
     print(f"RANDOM_SEED={seed}")
     choice = random.Random(seed)
     asked, survived = [], 0
+    shop.execute("SET app.tenant = '5'")
     for _ in range(sweeps.rounds(150, 3000)):
         if choice.random() < 0.2:
             for setting in PLANS:
@@ -381,9 +396,9 @@ def test_random(shop, other):
             asked.append(choice.choice(QUESTIONS).format(choice.randrange(TENANTS), choice.randrange(TENANTS)))
         del asked[:-40]
         for query in choice.sample(asked, min(len(asked), 10)):
-            rows = shop.rows(query)
+            rows = shop.rows(query, prepare=False)
             survived += shop.status() == "HIT"
-            assert rows == shop.uncached(query), query
+            assert rows == shop.uncached(query, prepare=False), query
         changes = [choice.choice(CHANGES).format(choice.randrange(TENANTS), choice.randrange(TENANTS), choice.randrange(TENANTS * ORDERS),
                                                  choice.randrange(TENANTS * ORDERS * ITEMS)) for _ in range(choice.randrange(1, 4))]
         other.execute("BEGIN; " + "; ".join(changes) + ("; COMMIT" if choice.random() < 0.9 else "; ROLLBACK"))
