@@ -6,7 +6,7 @@ use std::time::Duration;
 use arrow_cache_core::{Ending, Reason};
 
 use super::fill::ResultFill;
-use super::{outcome, unread};
+use super::{outcome, probed_keys, unread};
 use crate::lookup::Miss;
 use crate::pg::query_desc::QueryDesc;
 use crate::shmem;
@@ -19,8 +19,9 @@ pub struct ExportFill {
 }
 
 impl ExportFill {
-    /// Begins to store the answer, unless it is known already that it will not be stored.
-    pub fn begin(miss: Box<Miss>) -> Self {
+    /// Begins to store the answer of a query that has just been started, unless it is known already that it will not be
+    /// stored.
+    pub fn begin(query: QueryDesc<'_>, miss: Box<Miss>) -> Self {
         let mut begun = Self { miss, fill: None };
         if begun.miss.guarantees.observes {
             // Its runs are not those of a query on the list, below which queries are looked at.
@@ -29,7 +30,10 @@ impl ExportFill {
         }
         if begun.miss.refused.is_none() {
             match ResultFill::new(&begun.miss) {
-                Ok(fill) => begun.fill = Some(fill),
+                Ok(fill) => {
+                    begun.fill = Some(fill);
+                    probed_keys::begin(query, &begun.miss.guarantees.probed);
+                }
                 Err(reason) => outcome::note_refusal(&begun.miss, reason.into()),
             }
         }
@@ -59,7 +63,10 @@ impl ExportFill {
         }
         let too_quick = outcome::remember_speed(&self.miss, elapsed);
         if self.fill.is_some() {
-            unread::leave_out(&mut self.miss, query);
+            match probed_keys::rest_on_them(&mut self.miss, query) {
+                Ok(()) => unread::leave_out(&mut self.miss, query),
+                Err(reason) => self.give_up(reason),
+            }
         }
         if let Some(fill) = self.fill.take()
             && let Some(pin) = outcome::publish(&self.miss, fill, too_quick, elapsed)

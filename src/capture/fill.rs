@@ -208,6 +208,10 @@ impl ResultFill {
         }
         let store = shmem::store().ok_or(Reason::NoRoom)?;
         check_session(miss)?;
+        if !miss.guarantees.probed.is_empty() {
+            // It is not known on which rows it rests.
+            return Err(Reason::IncompleteRead);
+        }
         let Guarantees { dependencies, started, known_good, catalogs, stale_bound, .. } = &miss.guarantees;
         for changed in have_changed(&store, dependencies) {
             if stale_bound.is_none() || changed.relation == 0 {

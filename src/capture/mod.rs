@@ -22,6 +22,7 @@
 //! | `fill` | How do rows become an entry? |
 //! | `outcome` | Is the finished result stored, and who is told? |
 //! | `unread` | On which relations does the result not rest after all? |
+//! | `probed_keys` | By which keys has the run read rows of an index? |
 //! | `export_fill` | How is the result of an export stored? |
 //!
 //! Hits that are executed and compared (`verify`) are on the same list. The list belongs to this backend.
@@ -30,6 +31,7 @@ mod export_fill;
 mod fill;
 mod miss_run;
 mod outcome;
+mod probed_keys;
 mod run;
 mod running;
 mod start;

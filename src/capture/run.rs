@@ -5,9 +5,8 @@ use arrow_cache_core::{Ending, Reason};
 use pgrx::pg_sys;
 
 use super::miss_run::{MissRun, Stage};
-use super::outcome;
 use super::running::{self, Running};
-use super::unread;
+use super::{outcome, probed_keys, unread};
 use crate::lookup::{observation, portal};
 use crate::pg::query_desc::QueryDesc;
 use crate::serve::{tap_has_ended, tapped};
@@ -135,7 +134,10 @@ fn note_miss_run(run: &mut MissRun, pass: Pass<'_>) {
     }
     let is_complete = pass.is_at_end() || run.has_all_rows(pass.query);
     if is_complete && matches!(run.stage, Stage::Filling(_)) {
-        unread::leave_out(&mut run.miss, pass.query);
+        match probed_keys::rest_on_them(&mut run.miss, pass.query) {
+            Ok(()) => unread::leave_out(&mut run.miss, pass.query),
+            Err(reason) => run.give_up(reason),
+        }
     }
     if !is_complete {
         // The client may take its time with the rest.

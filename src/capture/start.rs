@@ -5,7 +5,7 @@ use arrow_cache_core::{OutOfMemory, Reason};
 
 use super::fill::ResultFill;
 use super::miss_run::{MissRun, Stage};
-use super::outcome;
+use super::{outcome, probed_keys};
 use super::running::{self, Running};
 use crate::arrow::column::{self, Column, Records};
 use crate::error::is_about_memory;
@@ -80,6 +80,9 @@ fn store(query: QueryDesc<'_>, miss: Box<Miss>, scrolls: bool) {
         Some(Reason::TooQuick) => Stage::Timing,
         Some(_) => Stage::Done,
     };
+    if matches!(stage, Stage::Filling(_)) {
+        probed_keys::begin(query, &miss.guarantees.probed);
+    }
     if let Err(Running::Miss(run)) =
         running::add(query, Running::Miss(MissRun::new(miss, stage, scrolls && is_statement)))
     {

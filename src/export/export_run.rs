@@ -87,7 +87,8 @@ impl<O: Output> Export<O> {
             }
             Answer::Run(miss) => {
                 // Whatever happened to the plan on its way, rows with other columns are not stored.
-                let aside = miss.filter(|miss| *miss.columns == *columns).map(|miss| Box::new(ExportFill::begin(miss)));
+                let miss = miss.filter(|miss| *miss.columns == *columns);
+                let aside = miss.map(|miss| Box::new(ExportFill::begin(query, miss)));
                 RowSource::of_plan(query, run_plan(aside.map_or(Aside::Nothing, Aside::Stored)), output)
             }
             Answer::AbovePart(miss) => {

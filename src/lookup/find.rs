@@ -209,7 +209,10 @@ fn miss(
     let Statement { cacheable, relations, snapshot, current, key, columns, terms, clock, cuts, .. } = statement;
     let Cacheable { traits, form, planned, .. } = cacheable;
     let scans = scans_of_answer(question, &traits, &cuts);
-    let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot, scans.as_deref())?;
+    let mut probed = Vec::new();
+    let scans_of_run = scans.as_deref().map(|scans| (scans, Some(&mut probed)));
+    let dependencies =
+        rules::dependencies_of_run(store, &relations, traits.rests_on_enums, &snapshot, scans_of_run)?;
     let wishes = scans.map_or_else(Vec::new, |scans| rules::wishes(store, &relations, &scans));
     let reads_foreign = foreign::check_settled(store, question.plan)?;
     // What names in functions stand for rests on the version of the catalogs, which is in the key.
@@ -242,6 +245,7 @@ fn miss(
         plan_cost: child!(plan.planTree).map_or(0.0, |tree| tree.total_cost),
         guarantees: Guarantees {
             dependencies,
+            probed,
             wishes,
             started: statement.started,
             // Another cut in the same gap might have left out other relations.

@@ -66,6 +66,6 @@ pub use outcome::{Found, Guarantees, Miss, Missed};
 pub use placeholder::{Pending, is_answered, pending, serve_pending};
 pub use planning::{Planning, before_planning, concerns, may_be_kept};
 pub use question::Question;
-pub use rules::{definitions as definition_versions, have_changed};
+pub use rules::{Probed, definitions as definition_versions, have_changed, snapshot};
 pub use start::{Task, at_start, pass_at_once, scrolls, skip};
 pub use verdict::{Eligible, after_planning, leave_unchecked, refuse};

@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
 use super::held_claims::Lead;
-use super::rules::StartedUnder;
+use super::rules::{Probed, StartedUnder};
 use crate::arrow::column::Column;
 use crate::pg::compat;
 use crate::pg::tree::Tree;
@@ -64,6 +64,8 @@ pub struct Missed {
 pub struct Guarantees {
     /// What it will rest on, with the versions at the start.
     pub dependencies: Vec<Dependency>,
+    /// Relations of which its run tells on which rows it rests. None is left when it is stored.
+    pub probed: Vec<Probed>,
     /// Relations and columns that would have to be tracked so that it rested on less.
     pub wishes: Vec<Wish>,
     /// Settings and definitions that must stay the same.

@@ -24,7 +24,7 @@ pub use crate::invalidation::own_writes::check_own_writes;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 use crate::pg::{backend, compat};
-use crate::query::asked_values::{Scan, missing_column, values_of};
+use crate::query::asked_values::{Probe, Scan, missing_column, values_of};
 use crate::query::clock::Cuts;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::unread_columns::has_row_security;
@@ -212,6 +212,21 @@ pub fn dependencies(
     snapshot: &SnapshotView<'_>,
     scans: Option<&[Scan]>,
 ) -> Result<Vec<Dependency>, Reason> {
+    dependencies_of_run(store, relations, rests_on_enums, snapshot, scans.map(|scans| (scans, None)))
+}
+
+/// As `dependencies`, of an answer whose run is about to begin. With a list for them, what the answer rests on besides
+/// is left for the run to tell.
+///
+/// # Errors
+/// As `dependencies`.
+pub fn dependencies_of_run(
+    store: &SharedStore,
+    relations: &[u32],
+    rests_on_enums: bool,
+    snapshot: &SnapshotView<'_>,
+    mut scans: Option<(&[Scan], Option<&mut Vec<Probed>>)>,
+) -> Result<Vec<Dependency>, Reason> {
     let (versions, database) = (store.versions(), backend::database());
     let in_recovery = backend::is_in_recovery();
     let mut dependencies = Vec::with_capacity(relations.len() + 3);
@@ -225,11 +240,15 @@ pub fn dependencies(
         dependencies.push(Dependency { slot, relation: 0, version });
     }
     for relation in relations {
-        if let Some(on_values) = scans.and_then(|scans| dependencies_on_values(store, *relation, scans, snapshot)) {
+        let slot = versions.relation(database, *relation);
+        if let Some((scans, probed)) = &mut scans
+            && let Some((on_values, left)) = dependencies_on_values(store, *relation, scans, snapshot)
+            && (left.is_none() || probed.is_some())
+        {
             dependencies.extend(on_values);
+            probed.iter_mut().zip(left).for_each(|(probed, left)| probed.push(left));
             continue;
         }
-        let slot = versions.relation(database, *relation);
         let version = versions.seen_whole(slot, snapshot).ok_or(Reason::WriterInProgress)?;
         dependencies.push(Dependency { slot, relation: *relation, version });
         if in_recovery && let Some(file) = file_number(*relation)? {
@@ -248,32 +267,81 @@ pub fn dependencies(
     Ok(dependencies)
 }
 
-/// R10. The dependencies that stand in the place of a relation if the plan reads only rows with certain values of it.
-/// `None` if it does not, or its columns are not tracked, or the snapshot does not see all of them whole: the answer
-/// may still rest on the relation.
+/// A relation of which a plan reads rows with certain values, some of which only its run knows: the answer rests on
+/// these as well, or on the relation.
+pub struct Probed {
+    /// The relation.
+    pub relation: u32,
+    /// The keys that tell the values.
+    pub probes: Vec<Probe>,
+    reads_quiet: bool,
+    /// The relation itself, if the snapshot sees it whole.
+    whole: Option<Dependency>,
+}
+
+impl Probed {
+    /// R10. The dependencies that are left to tell when the last row has been read: `values` are those by which rows
+    /// were read, each with its column, `None` if they are not known.
+    ///
+    /// # Errors
+    /// `WriterInProgress`: the answer can rest on neither.
+    pub fn dependencies(
+        self,
+        store: &SharedStore,
+        values: Option<&[(i16, u64)]>,
+        snapshot: &SnapshotView<'_>,
+    ) -> Result<Vec<Dependency>, Reason> {
+        let on_values = values.and_then(|values| of_values(store, self.relation, values, self.reads_quiet, snapshot));
+        on_values.or_else(|| Some(vec![self.whole?])).ok_or(Reason::WriterInProgress)
+    }
+}
+
+/// The dependencies on the rows of a relation that have one of these values, each with its column; `None` if the
+/// snapshot does not see all of them whole.
+fn of_values(
+    store: &SharedStore,
+    relation: u32,
+    values: &[(i16, u64)],
+    reads_quiet: bool,
+    snapshot: &SnapshotView<'_>,
+) -> Option<Vec<Dependency>> {
+    let (versions, database) = (store.versions(), backend::database());
+    let mut dependencies = Vec::new();
+    for (column, hash) in values {
+        let quiet = reads_quiet.then(|| quietly(*hash));
+        for hash in [*hash].into_iter().chain(quiet) {
+            let slot = versions.value(database, relation, *column, hash);
+            dependencies.push(Dependency { slot, relation, version: versions.seen_whole(slot, snapshot)? });
+        }
+    }
+    Some(dependencies)
+}
+
+/// R10. The dependencies that stand in the place of a relation if the plan reads only rows with certain values of it,
+/// and what its run has to tell besides. `None` if it does not, or its columns are not tracked, or the snapshot does
+/// not see all of them whole: the answer may still rest on the relation.
 fn dependencies_on_values(
     store: &SharedStore,
     relation: u32,
     scans: &[Scan],
     snapshot: &SnapshotView<'_>,
-) -> Option<Vec<Dependency>> {
+) -> Option<(Vec<Dependency>, Option<Probed>)> {
     let (versions, registry, database) = (store.versions(), store.registry(), backend::database());
     registry.columns_of(database, relation)?;
     let seen = |slot| Some(Dependency { slot, relation, version: versions.seen_whole(slot, snapshot)? });
-    let coarse = seen(versions.coarse(database, relation))?;
+    let mut dependencies = vec![seen(versions.coarse(database, relation))?];
     // Asked when that version was read: a relation that is taken out after this moves it (R11).
     let tracked = registry.settled_columns_of(database, relation)?;
     let reads_quiet = tracked.quiet & !unread_of(scans, relation) != 0;
-    let values = values_of(scans, relation, |column| tracked.has(column) && !(reads_quiet && column == EACH_ROW))?;
-    let mut dependencies = vec![coarse];
-    for (column, hash) in values {
-        dependencies.push(seen(versions.value(database, relation, column, hash))?);
-        if reads_quiet {
-            dependencies.push(seen(versions.value(database, relation, column, quietly(hash)))?);
-        }
-    }
+    let asked = values_of(scans, relation, |column| tracked.has(column) && !(reads_quiet && column == EACH_ROW))?;
+    dependencies.extend(of_values(store, relation, &asked.values, reads_quiet, snapshot)?);
     registry.note_use(database, relation, backend::now());
-    Some(dependencies)
+    let probed = (!asked.probes.is_empty()).then(|| {
+        let whole = seen(versions.relation(database, relation));
+        let whole = whole.filter(|whole| !store.definers().are_in(whole.slot));
+        Probed { relation, probes: asked.probes, reads_quiet, whole }
+    });
+    Some((dependencies, probed))
 }
 
 /// The columns of a relation that these scans of it do not read, by their bits.

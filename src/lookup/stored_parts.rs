@@ -166,6 +166,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
         guarantees: Guarantees {
             wishes: Vec::new(),
             dependencies,
+            probed: Vec::new(),
             started: StartedUnder::in_environment(part.environment),
             may_be_unread: false,
             observes: false,

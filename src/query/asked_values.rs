@@ -1,5 +1,6 @@
 //! Which values the rows have that a plan reads of a relation: those that each of its scans compares a column with. The
-//! plan's rows are then a function of the rows with these values. Reads a finished plan; keeps nothing.
+//! plan's rows are then a function of the rows with these values. Values that only a run of the plan knows are keys of
+//! its index scans: here is said where. Reads a finished plan; keeps nothing.
 
 use arrow_cache_core::{EACH_ROW, ITS_VALUE};
 use pgrx::pg_sys::{self, BoolExprType, NodeTag};
@@ -12,24 +13,61 @@ use super::value_hash::{Form, form_of};
 use crate::pg::array::{Array, ElementType};
 use crate::pg::given_values::given;
 use crate::pg::row::Value;
+use crate::pg::server;
 use crate::pg::tree::{Tree, child, children, match_node};
 
 /// Most values that one condition may name, and the conditions on a relation together.
 const MOST_VALUES: usize = 16;
 
-/// A column, with the hashes of the values that it may have in rows that a scan gives.
+/// A column, with the values that it may have in rows that a scan gives.
 pub struct Condition {
     /// The number of the column.
     pub column: i16,
-    /// The hashes.
-    pub hashes: Vec<u64>,
+    /// The values.
+    pub values: Values,
+}
+
+impl Condition {
+    fn known(var: Tree<'_, pg_sys::Var>, hashes: Vec<u64>) -> Self {
+        Self { column: var.varattno, values: Values::Known(hashes) }
+    }
+}
+
+/// Values that a scan compares a column with.
+pub enum Values {
+    /// Their hashes.
+    Known(Vec<u64>),
+    /// One at a time, which the run evaluates and looks up in an index.
+    Probed(Probe),
+}
+
+/// A key of an index scan that is evaluated while the plan runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Probe {
+    /// The number of the node that scans the relation.
+    pub node: i32,
+    /// The place among the keys of the index scan.
+    pub key: usize,
+    /// The number of the column.
+    pub column: i16,
+    /// How the key is hashed.
+    pub form: Form,
+}
+
+/// What the rows are that some scans give of a relation.
+pub struct Asked {
+    /// Columns and their values, by their hashes.
+    pub values: Vec<(i16, u64)>,
+    /// Keys whose values the run tells.
+    pub probes: Vec<Probe>,
 }
 
 /// A scan of a relation.
 pub struct Scan {
     /// The relation.
     pub relation: u32,
-    /// Conditions that all rows fulfil which it gives: those of the index come first, and that of `EACH_ROW` last.
+    /// Conditions that all rows fulfil which it gives: those of the index come first, then those that only the run
+    /// knows, and that of `EACH_ROW` last.
     pub conditions: Vec<Condition>,
     /// The columns of the relation that no scan of the plan reads, by their bits, but for row security.
     pub unread: u64,
@@ -44,7 +82,9 @@ pub fn scans_of(
         return None;
     }
     let relations = children!(plan.rtable as RangeTblEntry).map(|entry| entry.relid.to_u32()).collect();
-    let mut collector = Collector { params, relations, scans: Vec::new() };
+    // Other processes do not tell by which keys they have read rows.
+    let runs_alone = !plan.parallelModeNeeded;
+    let mut collector = Collector { params, relations, runs_alone, scans: Vec::new() };
     collector.walk(child!(plan.planTree))?;
     collector.walk_all(child!(plan.subplans))?;
     let unread = unread_columns(plan);
@@ -55,18 +95,27 @@ pub fn scans_of(
     Some(collector.scans)
 }
 
-/// The columns and values, by their hashes, that the rows have which these scans give of a relation; `None` if a scan
-/// has no condition on one of the columns that `has` knows, or there is no scan.
-pub fn values_of(scans: &[Scan], relation: u32, has: impl Fn(i16) -> bool) -> Option<Vec<(i16, u64)>> {
-    let mut values = Vec::new();
+/// The columns and values that the rows have which these scans give of a relation; `None` if a scan has no condition on
+/// one of the columns that `has` knows, or there is no scan.
+pub fn values_of(scans: &[Scan], relation: u32, has: impl Fn(i16) -> bool) -> Option<Asked> {
+    let (mut values, mut probes) = (Vec::new(), Vec::new());
+    let mut is_scanned = false;
     for scan in scans.iter().filter(|scan| scan.relation == relation) {
         let usable = scan.conditions.iter().filter(|condition| has(condition.column));
-        let fewest = usable.min_by_key(|condition| (condition.column == EACH_ROW, condition.hashes.len()))?;
-        values.extend(fewest.hashes.iter().map(|hash| (fewest.column, *hash)));
+        let fewest = usable.min_by_key(|condition| match &condition.values {
+            Values::Known(_) if condition.column == EACH_ROW => usize::MAX,
+            Values::Known(hashes) => hashes.len(),
+            Values::Probed(_) => MOST_VALUES + 1,
+        })?;
+        match &fewest.values {
+            Values::Known(hashes) => values.extend(hashes.iter().map(|hash| (fewest.column, *hash))),
+            Values::Probed(probe) => probes.push(*probe),
+        }
+        is_scanned = true;
     }
     values.sort_unstable();
     values.dedup();
-    (scans.iter().any(|scan| scan.relation == relation) && values.len() <= MOST_VALUES).then_some(values)
+    (is_scanned && values.len() <= MOST_VALUES).then_some(Asked { values, probes })
 }
 
 /// The column that would have to be known, too, so that `values_of` names values, or better ones; `None` if one is not
@@ -85,6 +134,8 @@ struct Collector<'t> {
     params: Option<Tree<'t, pg_sys::ParamListInfoData>>,
     /// The relations of the range table.
     relations: Vec<u32>,
+    /// No other process runs parts of the plan.
+    runs_alone: bool,
     scans: Vec<Scan>,
 }
 
@@ -107,19 +158,27 @@ impl<'t> Collector<'t> {
             SeqScan | T_SampleScan | T_TidScan | T_TidRangeScan | T_ForeignScan (scan) => {
                 // The other scans may choose rows by more than their conditions.
                 if node.tag() == NodeTag::T_SeqScan {
-                    self.add(Columns::Of(scan.scan.scanrelid), [None, qual]);
+                    self.add(Columns::Of(scan.scan.scanrelid), None, [None, qual]);
                 } else {
                     let relation = self.relation(scan.scan.scanrelid);
                     self.scans.push(Scan { relation, conditions: Vec::new(), unread: 0 });
                 }
             },
-            IndexScan(scan) => self.add(Columns::Of(scan.scan.scanrelid), [child!(scan.indexqualorig), qual]),
+            IndexScan(scan) => {
+                let by_index = child!(scan.indexqualorig);
+                let keys = by_index.map(|quals| (plan.plan_node_id, quals));
+                self.add(Columns::Of(scan.scan.scanrelid), keys, [by_index, qual]);
+            },
             IndexOnlyScan(scan) => {
-                self.add(Columns::InIndex(scan.scan.scanrelid, scan), [child!(scan.recheckqual), qual]);
+                let by_index = child!(scan.recheckqual);
+                let keys = by_index.map(|quals| (plan.plan_node_id, quals));
+                self.add(Columns::InIndex(scan.scan.scanrelid, scan), keys, [by_index, qual]);
             },
             // The nodes below it read indexes.
             BitmapHeapScan(scan) => {
-                self.add(Columns::Of(scan.scan.scanrelid), [child!(scan.bitmapqualorig), qual]);
+                let below = child!(plan.lefttree).and_then(|below| below.as_node().as_a::<pg_sys::BitmapIndexScan>());
+                let keys = below.and_then(|index| Some((plan.plan_node_id, child!(index.indexqualorig)?)));
+                self.add(Columns::Of(scan.scan.scanrelid), keys, [child!(scan.bitmapqualorig), qual]);
                 return Some(());
             },
             Append(append) => self.walk_all(child!(append.appendplans))?,
@@ -137,17 +196,46 @@ impl<'t> Collector<'t> {
         plans_of(list).try_for_each(|plan| self.walk(Some(plan)))
     }
 
-    fn add(&mut self, columns: Columns<'t>, quals: [Option<Tree<'t, pg_sys::List>>; 2]) {
+    /// Adds a scan. Its rows fulfil the conditions of the lists, those of the index first, and those of its keys: these
+    /// stand in a list as long as that of the keys, with the number of the node.
+    fn add(
+        &mut self,
+        columns: Columns<'t>,
+        keys: Option<(i32, Tree<'t, pg_sys::List>)>,
+        [by_index, others]: [Option<Tree<'t, pg_sys::List>>; 2],
+    ) {
         let (Columns::Of(place) | Columns::InIndex(place, _)) = columns;
         let relation = self.relation(place);
-        let all = quals.into_iter().flatten().flat_map(Tree::items).flatten();
-        let named = all.filter_map(|condition| self.condition(condition, columns));
-        let conditions = named.chain([Condition { column: EACH_ROW, hashes: vec![ITS_VALUE] }]).collect();
+        let items = |list: Option<Tree<'t, pg_sys::List>>| list.into_iter().flat_map(Tree::items);
+        let known = |list| items(list).flatten().filter_map(|condition| self.condition(condition, columns));
+        let (node, quals) = keys.filter(|_| self.runs_alone).unzip();
+        let probed = items(quals).zip(0..).filter_map(|(qual, key)| self.probe(qual?, columns, (node?, key)));
+        let each_row = Condition { column: EACH_ROW, values: Values::Known(vec![ITS_VALUE]) };
+        let conditions = known(by_index).chain(probed).chain(known(others)).chain([each_row]).collect();
         self.scans.push(Scan { relation, conditions, unread: 0 });
     }
 
     fn relation(&self, place: u32) -> u32 {
         self.relations.get((place as usize).wrapping_sub(1)).copied().unwrap_or(0)
+    }
+
+    /// The condition that a column is equal to a key of an index scan, whose value only the run knows.
+    fn probe(
+        &self,
+        condition: Tree<'t, pg_sys::Node>,
+        columns: Columns<'t>,
+        (node, key): (i32, usize),
+    ) -> Option<Condition> {
+        let call = condition.as_a::<pg_sys::OpExpr>()?;
+        let mut sides = children!(call.args as Node);
+        let (left, right) = (sides.next()?, sides.next()?);
+        let var = column_of(left, columns)?;
+        let of_column = compared(var, call.opno, call.inputcollid)?;
+        // SAFETY: an expression of the plan.
+        let type_oid = unsafe { server::exprType(right.as_ptr()) };
+        let form = form_of(type_oid).filter(|form| form.goes_with(of_column) && self.value(right).is_none())?;
+        let column = var.varattno;
+        Some(Condition { column, values: Values::Probed(Probe { node, key, column, form }) })
     }
 
     fn condition(&self, condition: Tree<'t, pg_sys::Node>, columns: Columns<'t>) -> Option<Condition> {
@@ -162,14 +250,14 @@ impl<'t> Collector<'t> {
                 };
                 let form = compared(var, call.opno, call.inputcollid)?;
                 let (type_oid, value) = self.value(other)?;
-                Some(Condition { column: var.varattno, hashes: vec![hash_of(type_oid, value, form)?] })
+                Some(Condition::known(var, vec![hash_of(type_oid, value, form)?]))
             },
             ScalarArrayOpExpr(call) => {
                 let mut sides = children!(call.args as Node);
                 let (left, right) = (sides.next()?, sides.next()?);
                 let var = column_of(left, columns).filter(|_| call.useOr)?;
                 let form = compared(var, call.opno, call.inputcollid)?;
-                Some(Condition { column: var.varattno, hashes: self.hashes_of_list(right, form)? })
+                Some(Condition::known(var, self.hashes_of_list(right, form)?))
             },
             // The planner has made `column = true` a column, and `column = false` its negation.
             Var(_column) => truth(column_of(condition, columns)?, true),
@@ -229,7 +317,7 @@ impl<'t> Collector<'t> {
 /// The condition that a column is true, or is not.
 fn truth(var: Tree<'_, pg_sys::Var>, value: bool) -> Option<Condition> {
     let hash = hash_of(pg_sys::BOOLOID, pg_sys::Datum::from(value), Form::Bool)?;
-    (var.vartype == pg_sys::BOOLOID).then(|| Condition { column: var.varattno, hashes: vec![hash] })
+    (var.vartype == pg_sys::BOOLOID).then(|| Condition::known(var, vec![hash]))
 }
 
 /// The form in which an operator compares the values of a column, if it tells that they are equal byte for byte.
