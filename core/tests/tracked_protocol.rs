@@ -109,7 +109,7 @@ enum Reader {
     Before,
     Took(Snapshot),
     ReadFirst(Snapshot, Option<u64>, [bool; 2]),
-    Runs(Snapshot, Option<u64>, [bool; 2]),
+    Runs(Snapshot, u64, [bool; 2]),
     Done,
 }
 
@@ -324,14 +324,16 @@ impl Model<'_> {
             Reader::ReadFirst(snapshot, coarse, usable) => {
                 let coarse = if coarse_first { *coarse } else { Self::coarse_version(world, snapshot) };
                 let usable = if coarse_first { self.usable(world) } else { *usable };
-                Reader::Runs(snapshot.clone(), coarse, usable)
+                match coarse {
+                    Some(version) if usable.contains(&true) => Reader::Runs(snapshot.clone(), version, usable),
+                    _ => Reader::Done,
+                }
             }
             Reader::Runs(snapshot, coarse, usable) => {
-                let kept = if self.rules.coarse_is_kept { *coarse } else { Some(world.slots[COARSE].version) };
+                let version = if self.rules.coarse_is_kept { *coarse } else { world.slots[COARSE].version };
                 for (number, (column, slot)) in QUESTIONS.into_iter().enumerate() {
                     let state = world.slots[slot];
-                    if let Some(version) = kept
-                        && usable[column as usize - 1]
+                    if usable[column as usize - 1]
                         && (!self.rules.values_are_seen_whole || snapshot.sees(&state))
                     {
                         let shown = if slot == OTHER { 0 } else { snapshot.committed };

@@ -50,7 +50,10 @@ struct Registration(*const pg_sys::EState);
 impl Drop for Registration {
     /// This may run in the middle of error recovery: it frees Rust memory, and does nothing else.
     fn drop(&mut self) {
-        WATCHED.with_borrow_mut(|all| all.retain(|watched| !std::ptr::eq(watched.query, self.0)));
+        WATCHED.with_borrow_mut(|all| {
+            all.retain(|watched| !std::ptr::eq(watched.query, self.0));
+            all.shrink_to(MOST_NODES);
+        });
     }
 }
 
@@ -225,7 +228,7 @@ fn values_of(query: QueryDesc<'_>, probes: &[Probe]) -> Option<Vec<(i16, u64)>> 
         let mut values = Vec::new();
         for probe in probes {
             let mut nodes = all.iter().filter(|watched| watched.query == state && watched.probe == *probe);
-            // Two nodes with one number would not both be watched.
+            // Nodes with one number cannot be told apart.
             let node = nodes.next().filter(|_| nodes.next().is_none())?;
             values.extend(node.hashes.as_ref()?.iter().map(|hash| (probe.column, *hash)));
         }

@@ -211,11 +211,14 @@ pub fn dependencies(
     snapshot: &SnapshotView<'_>,
     scans: Option<&[Scan]>,
 ) -> Result<Vec<Dependency>, Reason> {
-    dependencies_of_run(store, relations, rests_on_enums, snapshot, scans.map(|scans| (scans, None)))
+    let (mut dependencies, probed) = dependencies_of_run(store, relations, rests_on_enums, snapshot, scans)?;
+    for relation in probed {
+        dependencies.extend(relation.dependencies(store, None, snapshot)?);
+    }
+    Ok(dependencies)
 }
 
-/// As `dependencies`, of an answer whose run is about to begin. With a list for them, what the answer rests on besides
-/// is left for the run to tell.
+/// As `dependencies`, of an answer whose run is about to begin: that run tells the rest.
 ///
 /// # Errors
 /// As `dependencies`.
@@ -224,11 +227,11 @@ pub fn dependencies_of_run(
     relations: &[u32],
     rests_on_enums: bool,
     snapshot: &SnapshotView<'_>,
-    mut scans: Option<(&[Scan], Option<&mut Vec<Probed>>)>,
-) -> Result<Vec<Dependency>, Reason> {
+    scans: Option<&[Scan]>,
+) -> Result<(Vec<Dependency>, Vec<Probed>), Reason> {
     let (versions, database) = (store.versions(), backend::database());
     let in_recovery = backend::is_in_recovery();
-    let mut dependencies = Vec::with_capacity(relations.len() + 3);
+    let (mut dependencies, mut probed) = (Vec::with_capacity(relations.len() + 3), Vec::new());
     let enums = rests_on_enums.then_some((versions.enums(database), Reason::DdlInProgress));
     for (slot, reason) in
         [(versions.ddl(database), Reason::DdlInProgress), (versions.ddl(SHARED), Reason::DdlInProgress)]
@@ -240,20 +243,18 @@ pub fn dependencies_of_run(
     }
     for relation in relations {
         let slot = versions.relation(database, *relation);
-        if let Some((scans, probed)) = &mut scans
-            && let Some((on_values, probes)) = dependencies_on_values(store, *relation, scans, snapshot)
-            && (probes.is_empty() || probed.is_some())
-        {
+        let whole = versions.seen_whole(slot, snapshot);
+        let whole = whole.map(|version| Dependency { slot, relation: *relation, version });
+        let on_values = scans.and_then(|scans| dependencies_on_values(store, *relation, scans, snapshot));
+        if let Some((on_values, probes)) = on_values {
             dependencies.extend(on_values);
-            if let Some(probed) = probed.as_mut().filter(|_| !probes.is_empty()) {
-                let version = versions.seen_whole(slot, snapshot).filter(|_| !store.definers().are_in(slot));
-                let whole = version.map(|version| Dependency { slot, relation: *relation, version });
+            if !probes.is_empty() {
+                let whole = whole.filter(|whole| !store.definers().are_in(whole.slot));
                 probed.push(Probed { relation: *relation, probes, whole });
             }
             continue;
         }
-        let version = versions.seen_whole(slot, snapshot).ok_or(Reason::WriterInProgress)?;
-        dependencies.push(Dependency { slot, relation: *relation, version });
+        dependencies.push(whole.ok_or(Reason::WriterInProgress)?);
         if in_recovery && let Some(file) = file_number(*relation)? {
             let rows = versions.relation(database, file);
             // A table that was never rewritten has its OID as number.
@@ -267,7 +268,7 @@ pub fn dependencies_of_run(
     if dependencies.iter().any(|dependency| definers.are_in(dependency.slot)) {
         return Err(Reason::DdlInProgress);
     }
-    Ok(dependencies)
+    Ok((dependencies, probed))
 }
 
 /// A relation of which a plan reads rows with certain values, some of which only its run knows: the answer rests on
@@ -298,8 +299,11 @@ impl Probed {
             let slot = versions.value(database, relation, *column, *hash);
             Some(Dependency { slot, relation, version: versions.seen_whole(slot, snapshot)? })
         };
-        let on_values = values.and_then(|values| values.iter().map(seen).collect());
-        on_values.or_else(|| Some(vec![self.whole?])).ok_or(Reason::WriterInProgress)
+        if let Some(on_values) = values.and_then(|values| values.iter().map(seen).collect()) {
+            store.registry().note_use(database, relation, backend::now());
+            return Ok(on_values);
+        }
+        Ok(vec![self.whole.ok_or(Reason::WriterInProgress)?])
     }
 }
 
@@ -323,7 +327,9 @@ fn dependencies_on_values(
     for (column, hash) in asked.values {
         dependencies.push(seen(versions.value(database, relation, column, hash))?);
     }
-    registry.note_use(database, relation, backend::now());
+    if asked.probes.is_empty() {
+        registry.note_use(database, relation, backend::now());
+    }
     Some((dependencies, asked.probes))
 }
 
