@@ -333,9 +333,7 @@ impl Model<'_> {
                 let version = if self.rules.coarse_is_kept { *coarse } else { world.slots[COARSE].version };
                 for (number, (column, slot)) in QUESTIONS.into_iter().enumerate() {
                     let state = world.slots[slot];
-                    if usable[column as usize - 1]
-                        && (!self.rules.values_are_seen_whole || snapshot.sees(&state))
-                    {
+                    if usable[column as usize - 1] && (!self.rules.values_are_seen_whole || snapshot.sees(&state)) {
                         let shown = if slot == OTHER { 0 } else { snapshot.committed };
                         next.entries.insert((number, version, state.version, shown));
                     }

@@ -271,7 +271,7 @@ pub fn dependencies_of_run(
     Ok((dependencies, probed))
 }
 
-/// A relation of which a plan reads rows with certain values, some of which only its run knows: the answer rests on
+/// A relation of which a plan reads rows with certain values, some of which only its run knows. The answer rests on
 /// these as well, or on the relation.
 pub struct Probed {
     /// The relation.
