@@ -124,7 +124,7 @@ enum Reader {
     Before,
     Took(Snapshot),
     ReadFirst(Snapshot, Option<u64>, Option<TrackedColumns>),
-    Runs(Snapshot, Option<u64>, Option<TrackedColumns>),
+    Runs(Snapshot, u64, TrackedColumns),
     Done,
 }
 
@@ -353,10 +353,16 @@ impl Model<'_> {
             & snapshot.committed
     }
 
-    /// The versions of the slots of a value, as far as an answer rests on them; `None` if one is not seen whole.
-    fn versions(world: &World, snapshot: &Snapshot, slot: usize, rests_on: [bool; 2]) -> Option<[Option<u64>; 2]> {
+    /// The versions of the slots of a value, as far as an answer rests on them; `None` if one has to be seen whole, and
+    /// is not.
+    fn versions(
+        world: &World,
+        snapshot: &Snapshot,
+        (slot, rests_on): (usize, [bool; 2]),
+        must_see: bool,
+    ) -> Option<[Option<u64>; 2]> {
         let states = [slot, slot + QUIETLY].map(|slot| world.slots[slot]);
-        let sees = |number: usize| !rests_on[number] || snapshot.sees(&states[number]);
+        let sees = |number: usize| !must_see || !rests_on[number] || snapshot.sees(&states[number]);
         let version = |number: usize| rests_on[number].then_some(states[number].version);
         (sees(0) && sees(1)).then(|| [version(0), version(1)])
     }
@@ -380,17 +386,19 @@ impl Model<'_> {
             Reader::ReadFirst(snapshot, coarse, usable) => {
                 let coarse = if coarse_first { *coarse } else { Self::coarse_version(world, snapshot) };
                 let usable = if coarse_first { self.usable(world) } else { *usable };
-                Reader::Runs(snapshot.clone(), coarse, usable)
+                match (coarse, usable) {
+                    (Some(version), Some(tracked)) => Reader::Runs(snapshot.clone(), version, tracked),
+                    _ => Reader::Done,
+                }
             }
-            Reader::Runs(snapshot, coarse, usable) => {
-                let kept = if self.rules.coarse_is_kept { *coarse } else { Some(world.slots[COARSE].version) };
+            Reader::Runs(snapshot, coarse, tracked) => {
+                let version = if self.rules.coarse_is_kept { *coarse } else { world.slots[COARSE].version };
                 for (number, question) in self.questions.iter().enumerate() {
                     let (column, slot, reads) = *question;
-                    if let (Some(version), Some(tracked)) = (kept, *usable)
-                        && tracked.has(column)
-                    {
+                    if tracked.has(column) {
                         let too = tracked.quiet & reads != 0 && self.rules.quiet_changes_concern_those_who_read;
-                        let of_value = Self::versions(world, snapshot, slot, [true, too]);
+                        let must_see = self.rules.values_are_seen_whole;
+                        let of_value = Self::versions(world, snapshot, (slot, [true, too]), must_see);
                         let entry = |of_value| (number, version, of_value, self.shown(*question, snapshot));
                         next.entries.extend(of_value.map(entry));
                     }
@@ -406,7 +414,8 @@ impl Model<'_> {
         let coarse = Self::coarse_version(world, snapshot);
         for (number, version, of_value, shown) in &world.entries {
             let question = self.questions[*number];
-            let now = Self::versions(world, snapshot, question.1, of_value.map(|version| version.is_some()));
+            let rests_on = of_value.map(|version| version.is_some());
+            let now = Self::versions(world, snapshot, (question.1, rests_on), true);
             if coarse == Some(*version) && now == Some(*of_value) {
                 let right = self.shown(question, snapshot);
                 outcome.hits += 1;

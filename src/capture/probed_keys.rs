@@ -1,8 +1,8 @@
-//! The keys by which a run reads rows of an index: while its rows are captured, the nodes are watched that evaluate a
-//! key of their own, and the answer rests on the values that the key has had. State of this backend; no lock.
+//! The keys by which a run reads rows of an index. While a run is captured, the nodes are watched that evaluate keys of
+//! their own. The answer then rests on the values that these keys have had. State of this backend; no lock.
 //!
-//! A node evaluates its keys when it is scanned anew, and gives the rows with these keys when it is asked for the next
-//! one. So the key is noted behind each of these calls. One that finds no row is noted, too: a row with it may come.
+//! A node evaluates its keys when it is scanned anew. When it is asked for a row, it reads rows with these keys alone.
+//! So a key is noted behind each of these calls. One that finds no row is noted, too: a row with it may come.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -27,7 +27,7 @@ const MOST_NODES: usize = 16;
 /// What a node does to give its next row.
 type NextRow = unsafe extern "C-unwind" fn(*mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot;
 
-/// A node whose key is noted. Plain data but for the list of what was noted.
+/// A node whose key is noted.
 struct Watched {
     /// The state of its query.
     query: *const pg_sys::EState,
@@ -50,7 +50,10 @@ struct Registration(*const pg_sys::EState);
 impl Drop for Registration {
     /// This may run in the middle of error recovery: it frees Rust memory, and does nothing else.
     fn drop(&mut self) {
-        WATCHED.with_borrow_mut(|all| all.retain(|watched| !std::ptr::eq(watched.query, self.0)));
+        WATCHED.with_borrow_mut(|all| {
+            all.retain(|watched| !std::ptr::eq(watched.query, self.0));
+            all.shrink_to(MOST_NODES);
+        });
     }
 }
 
@@ -134,7 +137,7 @@ unsafe fn keys_of(node: *mut pg_sys::PlanState, place: usize) -> Option<*const p
             }
             _ => return None,
         };
-        let method = (*(*index.as_ref()?).rd_rel).relam;
+        let method = (*index.as_ref()?.rd_rel).relam;
         let is_exact = method == pg_sys::BTREE_AM_OID || method == pg_sys::HASH_AM_OID;
         (is_exact && place < count as usize).then_some(keys)
     }
@@ -225,7 +228,7 @@ fn values_of(query: QueryDesc<'_>, probes: &[Probe]) -> Option<Vec<(i16, u64)>> 
         let mut values = Vec::new();
         for probe in probes {
             let mut nodes = all.iter().filter(|watched| watched.query == state && watched.probe == *probe);
-            // Two nodes with one number would not both be watched.
+            // Nodes with one number cannot be told apart.
             let node = nodes.next().filter(|_| nodes.next().is_none())?;
             values.extend(node.hashes.as_ref()?.iter().map(|hash| (probe.column, *hash)));
         }

@@ -5,8 +5,8 @@ use arrow_cache_core::{OutOfMemory, Reason};
 
 use super::fill::ResultFill;
 use super::miss_run::{MissRun, Stage};
-use super::{outcome, probed_keys};
 use super::running::{self, Running};
+use super::{outcome, probed_keys};
 use crate::arrow::column::{self, Column, Records};
 use crate::error::is_about_memory;
 use crate::lookup::{self, Miss, Task};

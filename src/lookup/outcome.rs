@@ -64,7 +64,7 @@ pub struct Missed {
 pub struct Guarantees {
     /// What it will rest on, with the versions at the start.
     pub dependencies: Vec<Dependency>,
-    /// Relations of which its run tells on which rows it rests. None is left when it is stored.
+    /// Relations whose rows the run will name. None is left when the answer is stored.
     pub probed: Vec<Probed>,
     /// Relations and columns that would have to be tracked so that it rested on less.
     pub wishes: Vec<Wish>,

@@ -212,11 +212,14 @@ pub fn dependencies(
     snapshot: &SnapshotView<'_>,
     scans: Option<&[Scan]>,
 ) -> Result<Vec<Dependency>, Reason> {
-    dependencies_of_run(store, relations, rests_on_enums, snapshot, scans.map(|scans| (scans, None)))
+    let (mut dependencies, probed) = dependencies_of_run(store, relations, rests_on_enums, snapshot, scans)?;
+    for relation in probed {
+        dependencies.extend(relation.dependencies(store, None, snapshot)?);
+    }
+    Ok(dependencies)
 }
 
-/// As `dependencies`, of an answer whose run is about to begin. With a list for them, what the answer rests on besides
-/// is left for the run to tell.
+/// As `dependencies`, of an answer whose run is about to begin: that run tells the rest.
 ///
 /// # Errors
 /// As `dependencies`.
@@ -225,11 +228,11 @@ pub fn dependencies_of_run(
     relations: &[u32],
     rests_on_enums: bool,
     snapshot: &SnapshotView<'_>,
-    mut scans: Option<(&[Scan], Option<&mut Vec<Probed>>)>,
-) -> Result<Vec<Dependency>, Reason> {
+    scans: Option<&[Scan]>,
+) -> Result<(Vec<Dependency>, Vec<Probed>), Reason> {
     let (versions, database) = (store.versions(), backend::database());
     let in_recovery = backend::is_in_recovery();
-    let mut dependencies = Vec::with_capacity(relations.len() + 3);
+    let (mut dependencies, mut probed) = (Vec::with_capacity(relations.len() + 3), Vec::new());
     let enums = rests_on_enums.then_some((versions.enums(database), Reason::DdlInProgress));
     for (slot, reason) in
         [(versions.ddl(database), Reason::DdlInProgress), (versions.ddl(SHARED), Reason::DdlInProgress)]
@@ -241,12 +244,10 @@ pub fn dependencies_of_run(
     }
     for relation in relations {
         let slot = versions.relation(database, *relation);
-        if let Some((scans, probed)) = &mut scans
-            && let Some((on_values, left)) = dependencies_on_values(store, *relation, scans, snapshot)
-            && (left.is_none() || probed.is_some())
-        {
+        if let Some(on_values) = scans.and_then(|scans| dependencies_on_values(store, *relation, scans, snapshot)) {
+            let (on_values, left) = on_values;
             dependencies.extend(on_values);
-            probed.iter_mut().zip(left).for_each(|(probed, left)| probed.push(left));
+            probed.extend(left);
             continue;
         }
         let version = versions.seen_whole(slot, snapshot).ok_or(Reason::WriterInProgress)?;
@@ -264,10 +265,10 @@ pub fn dependencies_of_run(
     if dependencies.iter().any(|dependency| definers.are_in(dependency.slot)) {
         return Err(Reason::DdlInProgress);
     }
-    Ok(dependencies)
+    Ok((dependencies, probed))
 }
 
-/// A relation of which a plan reads rows with certain values, some of which only its run knows: the answer rests on
+/// A relation of which a plan reads rows with certain values, some of which only its run knows. The answer rests on
 /// these as well, or on the relation.
 pub struct Probed {
     /// The relation.
@@ -291,8 +292,13 @@ impl Probed {
         values: Option<&[(i16, u64)]>,
         snapshot: &SnapshotView<'_>,
     ) -> Result<Vec<Dependency>, Reason> {
-        let on_values = values.and_then(|values| of_values(store, self.relation, values, self.reads_quiet, snapshot));
-        on_values.or_else(|| Some(vec![self.whole?])).ok_or(Reason::WriterInProgress)
+        if let Some(values) = values
+            && let Some(on_values) = of_values(store, self.relation, values, self.reads_quiet, snapshot)
+        {
+            store.registry().note_use(backend::database(), self.relation, backend::now());
+            return Ok(on_values);
+        }
+        Ok(vec![self.whole.ok_or(Reason::WriterInProgress)?])
     }
 }
 
@@ -335,13 +341,12 @@ fn dependencies_on_values(
     let reads_quiet = tracked.quiet & !unread_of(scans, relation) != 0;
     let asked = values_of(scans, relation, |column| tracked.has(column) && !(reads_quiet && column == EACH_ROW))?;
     dependencies.extend(of_values(store, relation, &asked.values, reads_quiet, snapshot)?);
-    registry.note_use(database, relation, backend::now());
-    let probed = (!asked.probes.is_empty()).then(|| {
-        let whole = seen(versions.relation(database, relation));
-        let whole = whole.filter(|whole| !store.definers().are_in(whole.slot));
-        Probed { relation, probes: asked.probes, reads_quiet, whole }
-    });
-    Some((dependencies, probed))
+    if asked.probes.is_empty() {
+        registry.note_use(database, relation, backend::now());
+        return Some((dependencies, None));
+    }
+    let whole = seen(versions.relation(database, relation)).filter(|whole| !store.definers().are_in(whole.slot));
+    Some((dependencies, Some(Probed { relation, probes: asked.probes, reads_quiet, whole })))
 }
 
 /// The columns of a relation that these scans of it do not read, by their bits.

@@ -196,8 +196,8 @@ impl<'t> Collector<'t> {
         plans_of(list).try_for_each(|plan| self.walk(Some(plan)))
     }
 
-    /// Adds a scan. Its rows fulfil the conditions of the lists, those of the index first, and those of its keys: these
-    /// stand in a list as long as that of the keys, with the number of the node.
+    /// Adds a scan whose rows fulfil the conditions of these lists, those of the index first. `keys` are the number of
+    /// the node and the conditions that its keys stand for, in the order of the keys.
     fn add(
         &mut self,
         columns: Columns<'t>,
