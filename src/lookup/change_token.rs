@@ -46,7 +46,7 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
     if traits.calls_declared {
         return Err(Reason::UserDefinedFunction);
     }
-    let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot, None)?;
+    let dependencies = rules::dependencies(store, &relations, &traits, &snapshot, None)?;
     // What was parsed and planned meant the same when the versions were read, and nobody was changing it.
     if !rules::are_settled() || planned.versions != parsed_under || rules::definitions(store) != parsed_under {
         return Err(Reason::DdlInProgress);
