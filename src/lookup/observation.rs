@@ -123,12 +123,18 @@ fn read_by(query: QueryDesc<'_>, outer: Option<&pg_sys::SnapshotData>) -> Result
     let relations = relations::of_plan(query.plan(), extras);
     let snapshot = rules::snapshot(&store, query.snapshot_data())?;
     let dependencies = rules::dependencies(&store, &relations, &traits, &snapshot, None)?;
-    // Procedural languages keep plans for the session.
-    let is_old = planned.versions.catalogs == UNKNOWN_CATALOGS
-        || planned.versions != rules::definitions(&store)
-        || planned.asker != Asker::present(store.seed())
+    // Procedural languages keep plans for the session. As another role, or under other settings, the server is not asked
+    // to plan anew: see `statement::check_age`.
+    let now = Asker::present(store.seed());
+    let is_made_otherwise = planned.asker.role != now.role
         || planned.settings.is_some_and(|then| then != environment::settings(store.seed()));
-    if is_old { Err(Reason::OldPlan) } else { Ok(dependencies) }
+    let has_moved = planned.versions.catalogs == UNKNOWN_CATALOGS
+        || planned.versions != rules::definitions(&store)
+        || planned.asker != now;
+    if has_moved && !is_made_otherwise {
+        plan_marker::ask_for_new_plan(query.plan());
+    }
+    if has_moved || is_made_otherwise { Err(Reason::OldPlan) } else { Ok(dependencies) }
 }
 
 /// Returns true if two snapshots show the same rows.

@@ -272,6 +272,22 @@ def test_rights_that_were_lost_meanwhile(world, connect, query, steps, status):
     assert session.status() == status
 
 
+@pytest.mark.parametrize("step", [f"GRANT {GROUP} TO {ME}", f"GRANT {GROUP} TO {LEASE}", "CREATE FUNCTION another() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+                                  "CREATE OR REPLACE FUNCTION put(int) RETURNS int LANGUAGE sql AS 'SELECT $1'", f"GRANT SELECT ON fenced TO {LEASE}"])
+def test_queries_inside_of_functions(world, connect, step):
+    """What they go by outdates the answers that come from them, and they are planned anew."""
+    session = connect(f"-c role={ME}")
+    for _ in range(2):
+        session.rows(QUERIES["declared"])
+    assert session.status() == "HIT"
+    world.execute(step)
+    session.rows(QUERIES["declared"])
+    assert session.status() != "HIT"
+    for _ in range(3):
+        session.rows(QUERIES["declared"])
+    assert session.status() == "HIT"
+
+
 class TestTemporaryFunctions:
     """What a session has for itself concerns nobody else, when it goes as well."""
 
