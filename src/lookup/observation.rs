@@ -123,8 +123,8 @@ fn read_by(query: QueryDesc<'_>, outer: Option<&pg_sys::SnapshotData>) -> Result
     let relations = relations::of_plan(query.plan(), extras);
     let snapshot = rules::snapshot(&store, query.snapshot_data())?;
     let dependencies = rules::dependencies(&store, &relations, &traits, &snapshot, None)?;
-    // Procedural languages keep plans for the session. As another role, or under other settings, the server is not asked
-    // to plan anew: see `statement::check_age`.
+    // Procedural languages keep plans for the session. As another role, or under other settings, the server is not
+    // asked to plan anew: see `statement::check_age`.
     let now = Asker::present(store.seed());
     let is_made_otherwise = planned.asker.role != now.role
         || planned.settings.is_some_and(|then| then != environment::settings(store.seed()));

@@ -5,11 +5,8 @@ use pgrx::pg_sys;
 
 use super::catalog_scan::{Catalog, Rows, scan_versions};
 
-const RELATIONS: Catalog = Catalog {
-    table: pg_sys::RelationRelationId,
-    index: pg_sys::ClassOidIndexId,
-    column: pg_sys::Anum_pg_class_oid,
-};
+const RELATIONS: Catalog =
+    Catalog { table: pg_sys::RelationRelationId, index: pg_sys::ClassOidIndexId, column: pg_sys::Anum_pg_class_oid };
 const COLUMNS: Catalog = Catalog {
     table: pg_sys::AttributeRelationId,
     index: pg_sys::AttributeRelidNumIndexId,
@@ -60,8 +57,8 @@ unsafe fn version(row: pg_sys::HeapTuple) -> Option<Version> {
     }
 }
 
-/// Returns true if the transaction has changed nothing of a relation but who may use it, as far as its own row and those
-/// of its columns tell. False if that cannot be told.
+/// Returns true if the transaction has changed nothing of a relation but who may use it, as far as its own row and
+/// those of its columns tell. False if that cannot be told.
 pub fn has_same_definition(relation: pg_sys::Oid) -> bool {
     are_same(RELATIONS, relation, pg_sys::Anum_pg_class_relacl)
         && are_same(COLUMNS, relation, pg_sys::Anum_pg_attribute_attacl)

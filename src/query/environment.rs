@@ -38,14 +38,14 @@ pub fn hash(seed: u64, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
 /// `SessionFunction` when a custom setting is hidden from some roles, or it is not sure which text search configuration
 /// a setting names.
 pub fn hash_under(seed: u64, settings: SettingsHash, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
-    let Asker { role, rights } = Asker::present(seed);
+    let Asker { rights, .. } = Asker::present(seed);
     let database = backend::database();
     let mut key = BUFFER.take();
     key.clear();
     key.seed(seed);
     key.hash(settings.0);
     key.hash(rights.0);
-    key.words([database, role.to_u32(), backend::database_encoding() as u32]);
+    key.words([database, backend::database_encoding() as u32]);
     custom.iter().try_for_each(|name| add_read_setting(&mut key, name))?;
     let hash = EnvironmentHash(key.finish());
     BUFFER.set(key);
