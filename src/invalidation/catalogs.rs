@@ -22,13 +22,17 @@ const NAMED: &[u32] = &[
     3456,      // pg_collation
 ];
 
-/// Catalogs that tell who may use relations. Ascending.
+/// Catalogs whose rows tell who may use relations, or that send no messages about relations. Ascending.
 const WITH_RIGHTS: &[u32] = &[
-    826,  // pg_default_acl
-    1249, // pg_attribute
-    1259, // pg_class
-    3394, // pg_init_privs
+    826,     // pg_default_acl
+    1249,    // pg_attribute
+    1259,    // pg_class
+    SCHEMAS, // pg_namespace
+    3394,    // pg_init_privs
 ];
+
+/// pg_namespace.
+pub const SCHEMAS: u32 = 2615;
 
 /// Catalogs whose change cannot change a query's answer: statistics, comments, dependencies, large objects, tablespaces
 /// themselves, progress of replication, and settings (which are in the key when they take effect). Ascending.
@@ -64,7 +68,7 @@ const LOCAL_CATALOGS: &[u32] = &[
     2606,        // pg_constraint
     2610,        // pg_index
     2611,        // pg_inherits
-    2615,        // pg_namespace
+    SCHEMAS,     // pg_namespace
     2618,        // pg_rewrite
     2620,        // pg_trigger
     3256,        // pg_policy
@@ -122,7 +126,7 @@ pub fn kind_of(relation: u32) -> Option<Kind> {
     (relation < FIRST_USER_OID).then(|| listed().map_or(Kind::Other, |(_, kind)| kind))
 }
 
-/// Returns true if a change of this catalog may be one of rights alone, if it changes a definition.
+/// Returns true if a relation that is redefined beside a change of this catalog may have changed its rights alone.
 pub fn may_hold_rights(catalog: u32) -> bool {
     WITH_RIGHTS.contains(&catalog)
 }

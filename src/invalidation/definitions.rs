@@ -14,7 +14,7 @@ use arrow_cache_core::versions::noted_rows::RowChanges;
 use arrow_cache_core::{SlotId, Versions};
 use pgrx::pg_sys;
 
-use crate::invalidation::catalogs::{ENUM_LABELS, FUNCTIONS, Kind, kind_of, may_hold_rights};
+use crate::invalidation::catalogs::{ENUM_LABELS, FUNCTIONS, Kind, SCHEMAS, kind_of, may_hold_rights};
 use crate::invalidation::queried_relations::may_carry_results;
 use crate::pg::{backend, own_rows, transaction_changes};
 
@@ -34,7 +34,9 @@ pub struct Definitions {
     inner: bool,
     /// Labels of enums.
     enums: bool,
-    /// Something else than what tells who may use relations.
+    /// Schemas, which decide on what names stand for.
+    schemas: bool,
+    /// Something that relations may be redefined by beside their rights.
     beside_rights: bool,
 }
 
@@ -47,6 +49,7 @@ impl Definitions {
         databases: false,
         inner: true,
         enums: true,
+        schemas: true,
         beside_rights: true,
     };
     /// Everything.
@@ -75,6 +78,7 @@ impl Definitions {
                 self.beside_rights |= !may_hold_rights(relation);
                 self.inner |= kind == Kind::Named;
                 self.enums |= relation == ENUM_LABELS;
+                self.schemas |= relation == SCHEMAS;
                 match kind {
                     Kind::Named if has_only_new => {}
                     Kind::Named if relation == FUNCTIONS => self.functions = true,
@@ -110,7 +114,7 @@ impl Definitions {
             relations.retain(|relation| !own_rows::has_same_definition((*relation).into()));
             // Nobody asks at a hit for rights to what queries inside of functions have read.
             self.inner |= self.any;
-            self.any &= self.database || !relations.is_empty();
+            self.any &= self.database || self.schemas || !relations.is_empty();
         }
         relations.retain(|relation| may_carry_results(*relation));
         // A temporary table that is dropped at the commit takes with it, after this, a view that has been replaced by

@@ -213,7 +213,8 @@ OUTDATES_NOTHING = {
     "a lease": [f"CREATE ROLE rights_new LOGIN PASSWORD 'x' VALID UNTIL '2030-01-01'", f"GRANT {GROUP} TO rights_new",
                 "GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO rights_new", "ALTER ROLE rights_new VALID UNTIL '2031-01-01'",
                 "REVOKE ALL PRIVILEGES ON ALL TABLES IN SCHEMA {schema} FROM rights_new", "DROP ROLE IF EXISTS rights_new"],
-    "a lease in one transaction": [f"BEGIN; CREATE ROLE rights_new; GRANT {GROUP} TO rights_new; GRANT SELECT ON t, fenced TO rights_new; COMMIT",
+    "a lease in one transaction": [f"BEGIN; CREATE ROLE rights_new; GRANT {GROUP} TO rights_new; GRANT SELECT ON t, fenced TO rights_new; "
+                                   "GRANT USAGE ON SCHEMA {schema} TO rights_new; GRANT CONNECT ON DATABASE {database} TO rights_new; COMMIT",
                                    "BEGIN; DROP OWNED BY rights_new; DROP ROLE rights_new; COMMIT"],
     "rights to the database, the schema, sequences": ["CREATE SEQUENCE s", f"GRANT CONNECT, TEMPORARY ON DATABASE {{database}} TO {LEASE}", f"GRANT USAGE ON SCHEMA {{schema}} TO {LEASE}",
                                                       f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {{schema}} TO {LEASE}", f"REVOKE ALL ON DATABASE {{database}} FROM {LEASE}"],
