@@ -24,10 +24,10 @@ KERNEL = {
     "the rules": ["src/lookup/rules.rs", "src/lookup/portal.rs", "src/lookup/execute_rights.rs", "src/serve/started_under.rs",
                   "src/query/asked_values.rs", "src/query/value_hash.rs"],
     "on a standby": ["core/src/replay/", "src/invalidation/replay/"],
-    "what a transaction publishes": ["src/invalidation/", "src/pg/transaction_changes.rs"],
+    "what a transaction publishes": ["src/invalidation/", "src/pg/transaction_changes.rs", "src/pg/own_rows.rs"],
     "times": ["src/query/clock/"],
-    "the same question": ["src/query/identity", "src/query/key.rs", "src/query/hashes.rs", "src/query/environment.rs", "src/query/present_settings.rs",
-                          "src/query/parameters.rs", "src/query/statement_terms.rs", "src/query/row_types_and_settings.rs", "src/query/verdict.rs"],
+    "the same question": ["src/query/identity", "src/query/key.rs", "src/query/hashes.rs", "src/query/asker.rs", "src/query/environment.rs",
+                          "src/query/present_settings.rs", "src/query/parameters.rs", "src/query/statement_terms.rs", "src/query/row_types_and_settings.rs", "src/query/verdict.rs"],
     "may it be cached": ["src/query/" + name for name in (
         "eligibility", "function_table", "node_table", "volatility", "types", "relations", "relation_policy", "opened_relations", "planner_input",
         "trusted_extensions", "constant_texts", "unused_columns", "handed_times", "enclosing", "name_resolution", "bytewise")],

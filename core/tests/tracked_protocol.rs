@@ -247,8 +247,8 @@ impl Model<'_> {
         let slots: Vec<usize> = match precise {
             Some(noted) => {
                 let changes = self.changes[place];
-                let is_quiet = noted.is_quiet(changes)
-                    || (!rules.all_changed_columns_must_be_quiet && noted.quiet & changes != 0);
+                let is_quiet =
+                    noted.is_quiet(changes) || (!rules.all_changed_columns_must_be_quiet && noted.quiet & changes != 0);
                 noted.iter().map(|column| column as usize + if is_quiet { QUIETLY } else { 0 }).collect()
             }
             None => vec![COARSE],

@@ -9,8 +9,9 @@ use crate::lookup::stored_parts::MadeUnder;
 use crate::pg::lists::{integers, node_at, nodes, oids};
 use crate::pg::row_type::RowType;
 use crate::pg::tree_making::{list_of, list_of_numbers, list_of_oids};
+use crate::query::asker::Asker;
 use crate::query::decomposition::Part;
-use crate::query::hashes::SettingsHash;
+use crate::query::hashes::{RightsHash, SettingsHash};
 use crate::query::{Under, Versions};
 
 /// The part of one leaf.
@@ -65,9 +66,9 @@ impl Recipe {
     pub fn to_list(&self) -> *mut pg_sys::List {
         let leaves = list_of_oids(self.leaves.iter().map(|leaf| leaf.relation));
         let plans = list_of(self.leaves.iter().map(|leaf| leaf.plan));
-        let MadeUnder { versions: Versions { catalogs, ddl }, under: Under { settings: SettingsHash(settings), role } } =
-            self.made;
-        let long = [catalogs, ddl, settings.hi, settings.lo].into_iter().flat_map(halves);
+        let MadeUnder { versions: Versions { catalogs, ddl }, under } = self.made;
+        let Under { settings: SettingsHash(settings), asker: Asker { role, rights: RightsHash(rights) } } = under;
+        let long = [catalogs, ddl, settings.hi, settings.lo, rights.hi, rights.lo].into_iter().flat_map(halves);
         let oids = [role, self.part.relation].map(|oid| oid.to_u32().cast_signed());
         let short = oids.into_iter().chain([self.options]);
         let dimensions = list_of_oids(self.part.dimensions.iter().copied());
@@ -85,7 +86,7 @@ impl Recipe {
         unsafe {
             let list_at = |place| node_at::<pg_sys::List>(list, place);
             let numbers: Vec<i32> = integers(list_at(NUMBERS)?).collect();
-            let (long, short) = numbers.split_first_chunk::<8>()?;
+            let (long, short) = numbers.split_first_chunk::<12>()?;
             let long: Vec<u64> = long.chunks_exact(2).map(whole).collect();
             let &[role, relation, options] = short else { return None };
             let plans = nodes(list_at(PLANS)?);
@@ -102,7 +103,10 @@ impl Recipe {
                     versions: Versions { catalogs: long[0], ddl: long[1] },
                     under: Under {
                         settings: SettingsHash(Hash128 { hi: long[2], lo: long[3] }),
-                        role: pg_sys::Oid::from(role.cast_unsigned()),
+                        asker: Asker {
+                            role: pg_sys::Oid::from(role.cast_unsigned()),
+                            rights: RightsHash(Hash128 { hi: long[4], lo: long[5] }),
+                        },
                     },
                 },
                 question: node_at(list, QUESTION)?,

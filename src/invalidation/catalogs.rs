@@ -1,18 +1,38 @@
 //! The server's catalogs, sorted by the results that can rest on their rows: all results of the server, all results of
-//! the database, results over the relations that the server names in its invalidations, or none. Constants only.
+//! the database, those of queries inside of functions, results over the relations that the server names in its
+//! invalidations, or none. Constants only.
 
 use crate::pg::object_ids::FIRST_USER_OID;
 
-/// Stands for the database of the catalogs that all databases share.
-pub const SHARED: u32 = 0;
-
-/// Shared catalogs whose change can change an answer, or who may see it, in every database: roles and their memberships
-/// (to own a database is one), and databases, since a new one may have the OID of one that is gone. Ascending.
-const SHARED_CATALOGS: &[u32] = &[
+/// Shared catalogs of roles and their memberships. What a role is and may do is in the key of its answers, so that a
+/// change matters only to queries inside of functions, which ask as others as well. Ascending.
+const ROLES: &[u32] = &[
     1260, // pg_authid
     1261, // pg_auth_members
-    1262, // pg_database
 ];
+
+/// pg_database. Its name and its owner are in the key, but a new database may have the OID of one that is gone.
+const DATABASES: u32 = 1262;
+
+/// Catalogs in which a new row changes the meaning of names alone: a text that is analysed anew is another question.
+/// Only queries inside of functions are not in the key. Ascending.
+const NAMED: &[u32] = &[
+    FUNCTIONS, // pg_proc
+    2600,      // pg_aggregate
+    3456,      // pg_collation
+];
+
+/// Catalogs whose rows tell who may use relations, or that send no messages about relations. Ascending.
+const WITH_RIGHTS: &[u32] = &[
+    826,     // pg_default_acl
+    1249,    // pg_attribute
+    1259,    // pg_class
+    SCHEMAS, // pg_namespace
+    3394,    // pg_init_privs
+];
+
+/// pg_namespace.
+pub const SCHEMAS: u32 = 2615;
 
 /// Catalogs whose change cannot change a query's answer: statistics, comments, dependencies, large objects, tablespaces
 /// themselves, progress of replication, and settings (which are in the key when they take effect). Ascending.
@@ -48,7 +68,7 @@ const LOCAL_CATALOGS: &[u32] = &[
     2606,        // pg_constraint
     2610,        // pg_index
     2611,        // pg_inherits
-    2615,        // pg_namespace
+    SCHEMAS,     // pg_namespace
     2618,        // pg_rewrite
     2620,        // pg_trigger
     3256,        // pg_policy
@@ -69,6 +89,9 @@ const TOAST_TABLES: &[u32] = &[
     4177, 4181, 4183, 4185, 6228, 6244,
 ];
 
+/// pg_proc.
+pub const FUNCTIONS: u32 = 1255;
+
 /// pg_enum.
 pub const ENUM_LABELS: u32 = 3501;
 
@@ -77,8 +100,12 @@ pub const ENUM_LABELS: u32 = 3501;
 pub enum Kind {
     /// Nothing: all results of its database may rest on it.
     Other,
-    /// All results of the server may.
-    Shared,
+    /// Queries inside of functions do.
+    Roles,
+    /// All results of the server may, if one is new or gone.
+    Databases,
+    /// Those of queries inside of functions do on new rows, and all results of its database may on others.
+    Named,
     /// No result does.
     Harmless,
     /// Those over relations that the server names do, or those with enums.
@@ -88,13 +115,20 @@ pub enum Kind {
 /// `None` for what is no catalog.
 pub fn kind_of(relation: u32) -> Option<Kind> {
     let lists = [
-        (SHARED_CATALOGS, Kind::Shared),
+        (ROLES, Kind::Roles),
+        (&[DATABASES], Kind::Databases),
+        (NAMED, Kind::Named),
         (HARMLESS_CATALOGS, Kind::Harmless),
         (TOAST_TABLES, Kind::Harmless),
         (LOCAL_CATALOGS, Kind::Local),
     ];
     let listed = || lists.into_iter().find(|(oids, _)| oids.contains(&relation));
     (relation < FIRST_USER_OID).then(|| listed().map_or(Kind::Other, |(_, kind)| kind))
+}
+
+/// Returns true if a relation that is redefined beside a change of this catalog may have changed its rights alone.
+pub fn may_hold_rights(catalog: u32) -> bool {
+    WITH_RIGHTS.contains(&catalog)
 }
 
 /// Returns true if a change of this relation changes a definition.

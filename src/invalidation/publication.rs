@@ -68,15 +68,15 @@ pub fn publish(preparing: bool) {
         is_unknown |= is_meaningful_catalog(relation);
         add_relation(relation);
     });
-    transaction_changes::for_each_changed_relation(usize::MAX, |relation| {
-        definitions.add(relation);
-        add_relation(relation);
+    transaction_changes::for_each_change(usize::MAX, |change| {
+        definitions.add(change.relation(), change.effective());
+        add_relation(change.relation());
     });
     // The messages of an inner level are not those of the whole transaction.
     if is_unknown || (definitions.any && backend::transaction_nest_level() > 1) {
         definitions = Definitions::ALL;
     }
-    if definitions.any && preparing {
+    if definitions.are_some() && preparing {
         store.note_prepared_definitions();
     }
     let redefined = definitions.slots_of_transaction(backend::database(), store.versions());

@@ -73,7 +73,7 @@ pub fn begin_commit_prepared() {
     }
     if store.may_have_prepared_definitions() {
         let mut slots = Vec::new();
-        Definitions::ALL.for_each_slot(backend::database(), store.versions(), |slot| slots.push(slot));
+        Definitions::OF_DATABASE.for_each_slot(backend::database(), store.versions(), |slot| slots.push(slot));
         begin(&slots);
     }
 }
@@ -119,7 +119,7 @@ pub fn end() {
     if COMMITS_PREPARED.get() {
         // One that has redefined something may have been prepared when it was only noted.
         if !is_counted && store.may_have_prepared_definitions() {
-            Definitions::ALL.for_each_slot(backend::database(), store.versions(), |slot| bump(&store, slot));
+            Definitions::OF_DATABASE.for_each_slot(backend::database(), store.versions(), |slot| bump(&store, slot));
         }
         leave_commit_prepared();
     }

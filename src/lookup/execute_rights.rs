@@ -20,7 +20,7 @@ use crate::query::volatility::{self, FunctionVerdict};
 static FOUND: Local<Cell<Option<(u64, bool)>>> = Local::new(Cell::new(None));
 
 /// Returns true if a role may lack the right to execute a built-in function that a plan may call. `ddl` is the present
-/// version of ddl, which every change of a right moves.
+/// version of ddl, which every change of a right to a function moves.
 pub fn may_lack(ddl: u64) -> bool {
     match FOUND.get() {
         // What this transaction withdraws itself moves the version when it commits.

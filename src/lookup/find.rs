@@ -209,8 +209,7 @@ fn miss(
     let Statement { cacheable, relations, snapshot, current, key, columns, terms, clock, cuts, .. } = statement;
     let Cacheable { traits, form, planned, .. } = cacheable;
     let scans = scans_of_answer(question, &traits, &cuts);
-    let (dependencies, probed) =
-        rules::dependencies_of_run(store, &relations, traits.rests_on_enums, &snapshot, scans.as_deref())?;
+    let (dependencies, probed) = rules::dependencies_of_run(store, &relations, &traits, &snapshot, scans.as_deref())?;
     let wishes = scans.map_or_else(Vec::new, |scans| rules::wishes(store, &relations, &scans));
     let reads_foreign = foreign::check_settled(store, question.plan)?;
     // What names in functions stand for rests on the version of the catalogs, which is in the key.

@@ -9,6 +9,7 @@ use super::rules::{self, UNKNOWN_CATALOGS};
 use crate::pg::attention::{Attended, Matter};
 use crate::pg::backend_local::Local;
 use crate::pg::query_desc::QueryDesc;
+use crate::query::asker::Asker;
 use crate::query::{Cacheable, Verdict, environment, plan_marker, relations};
 use crate::shmem;
 
@@ -121,12 +122,19 @@ fn read_by(query: QueryDesc<'_>, outer: Option<&pg_sys::SnapshotData>) -> Result
     }
     let relations = relations::of_plan(query.plan(), extras);
     let snapshot = rules::snapshot(&store, query.snapshot_data())?;
-    let dependencies = rules::dependencies(&store, &relations, traits.rests_on_enums, &snapshot, None)?;
-    // Procedural languages keep plans for the session.
-    let is_old = planned.versions.catalogs == UNKNOWN_CATALOGS
+    let dependencies = rules::dependencies(&store, &relations, &traits, &snapshot, None)?;
+    // Procedural languages keep plans for the session. As another role, or under other settings, the server is not
+    // asked to plan anew: see `statement::check_age`.
+    let now = Asker::present(store.seed());
+    let is_made_otherwise = planned.asker.role != now.role
+        || planned.settings.is_some_and(|then| then != environment::settings(store.seed()));
+    let has_moved = planned.versions.catalogs == UNKNOWN_CATALOGS
         || planned.versions != rules::definitions(&store)
-        || planned.under.is_some_and(|then| then != environment::under(store.seed()));
-    if is_old { Err(Reason::OldPlan) } else { Ok(dependencies) }
+        || planned.asker != now;
+    if has_moved && !is_made_otherwise {
+        plan_marker::ask_for_new_plan(query.plan());
+    }
+    if has_moved || is_made_otherwise { Err(Reason::OldPlan) } else { Ok(dependencies) }
 }
 
 /// Returns true if two snapshots show the same rows.

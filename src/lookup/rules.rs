@@ -19,13 +19,13 @@ use pgrx::pg_sys;
 
 use super::portal;
 use crate::error;
-use crate::invalidation::catalogs::SHARED;
 pub use crate::invalidation::own_writes::check_own_writes;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 use crate::pg::{backend, compat};
 use crate::query::asked_values::{Probe, Scan, missing_column, values_of};
 use crate::query::clock::Cuts;
+use crate::query::eligibility::QueryTraits;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::unread_columns::has_row_security;
 use crate::query::{Planned, Versions, trusted_extensions};
@@ -92,9 +92,7 @@ fn tell_fault(store: &SharedStore) -> Reason {
 /// R2. The versions of this database's definitions at this moment.
 pub fn definitions(store: &SharedStore) -> Versions {
     let versions = store.versions();
-    // Both only grow, so their sum stays the same only if both stay the same.
-    let ddl =
-        versions.slot(versions.ddl(backend::database())).version() + versions.slot(versions.ddl(SHARED)).version();
+    let ddl = versions.slot(versions.ddl(backend::database())).version();
     let catalogs = versions.slot(versions.catalogs(backend::database())).version();
     // Which extensions are trusted decides like a definition, and each session may have another list.
     Versions { catalogs, ddl: ddl.wrapping_add(trusted_extensions::fingerprint()) }
@@ -107,8 +105,7 @@ pub fn definitions(store: &SharedStore) -> Versions {
 /// until the session hears of the change.
 pub fn are_settled() -> bool {
     let Some(store) = shmem::store() else { return true };
-    let (versions, definers) = (store.versions(), store.definers());
-    !definers.are_in(versions.catalogs(backend::database())) && !definers.are_in(versions.ddl(SHARED))
+    !store.definers().are_in(store.versions().catalogs(backend::database()))
 }
 
 /// What the store holds under a key.
@@ -208,11 +205,11 @@ fn is_young_enough(store: &SharedStore, pin: &Pin, terms: StatementTerms) -> boo
 pub fn dependencies(
     store: &SharedStore,
     relations: &[u32],
-    rests_on_enums: bool,
+    traits: &QueryTraits,
     snapshot: &SnapshotView<'_>,
     scans: Option<&[Scan]>,
 ) -> Result<Vec<Dependency>, Reason> {
-    let (mut dependencies, probed) = dependencies_of_run(store, relations, rests_on_enums, snapshot, scans)?;
+    let (mut dependencies, probed) = dependencies_of_run(store, relations, traits, snapshot, scans)?;
     for relation in probed {
         dependencies.extend(relation.dependencies(store, None, snapshot)?);
     }
@@ -226,20 +223,18 @@ pub fn dependencies(
 pub fn dependencies_of_run(
     store: &SharedStore,
     relations: &[u32],
-    rests_on_enums: bool,
+    traits: &QueryTraits,
     snapshot: &SnapshotView<'_>,
     scans: Option<&[Scan]>,
 ) -> Result<(Vec<Dependency>, Vec<Probed>), Reason> {
     let (versions, database) = (store.versions(), backend::database());
     let in_recovery = backend::is_in_recovery();
     let (mut dependencies, mut probed) = (Vec::with_capacity(relations.len() + 3), Vec::new());
-    let enums = rests_on_enums.then_some((versions.enums(database), Reason::DdlInProgress));
-    for (slot, reason) in
-        [(versions.ddl(database), Reason::DdlInProgress), (versions.ddl(SHARED), Reason::DdlInProgress)]
-            .into_iter()
-            .chain(enums)
-    {
-        let version = versions.seen_whole(slot, snapshot).ok_or(reason)?;
+    let enums = traits.rests_on_enums.then(|| versions.enums(database));
+    // What queries in functions go by is not in the key.
+    let inner = traits.calls_declared.then(|| versions.inner());
+    for slot in [versions.ddl(database)].into_iter().chain(enums).chain(inner) {
+        let version = versions.seen_whole(slot, snapshot).ok_or(Reason::DdlInProgress)?;
         dependencies.push(Dependency { slot, relation: 0, version });
     }
     for relation in relations {

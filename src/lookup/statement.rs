@@ -12,7 +12,7 @@ use super::rules::{self, StartedUnder, UNKNOWN_CATALOGS};
 use super::{execute_rights, forms, quick_statements, timing};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes::has_transaction_id;
-use crate::pg::backend;
+use crate::query::asker::Asker;
 use crate::query::clock::{Clock, Cuts};
 use crate::query::clock_settling::settles;
 use crate::query::eligibility::QueryTraits;
@@ -122,8 +122,9 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
     let settings = settings_read(&traits);
     let now = environment::settings(store.seed());
     let environment = environment::hash_under(store.seed(), now, &settings)?;
-    let made_as_now = is_made_as_now(&traits, &planned, now, current);
-    check_age(question, &cacheable, &relations, made_as_now, current)?;
+    let asker = Asker::present(store.seed());
+    let made_as_now = is_made_as_now(&traits, &planned, now, asker, current);
+    check_age(question, &cacheable, &relations, (made_as_now, planned.asker.has_changed(asker)), current)?;
     check_role(&traits, made_as_now)?;
     let tree = tree_of(store, cacheable.tree, &traits, current)?;
     let asked = Asked { tree, plan_made_otherwise: (!made_as_now).then_some(planned.plan), environment };
@@ -150,11 +151,15 @@ fn settings_read(traits: &QueryTraits) -> Vec<CString> {
 
 /// Returns true if planning the query now, under these settings, would compute and inline the same functions in
 /// advance. The planner asks for the right to execute these.
-fn is_made_as_now(traits: &QueryTraits, planned: &Planned, settings: SettingsHash, current: Versions) -> bool {
+fn is_made_as_now(
+    traits: &QueryTraits,
+    planned: &Planned,
+    settings: SettingsHash,
+    asker: Asker,
+    current: Versions,
+) -> bool {
     let asks_for_rights = || traits.asks_for_rights() || execute_rights::may_lack(current.ddl);
-    planned
-        .under
-        .is_none_or(|then| then.settings == settings && (then.role == backend::user_id() || !asks_for_rights()))
+    planned.settings.is_none_or(|then| then == settings && (planned.asker.role == asker.role || !asks_for_rights()))
 }
 
 /// Returns true if this session may get or store an answer over these relations.
@@ -194,8 +199,9 @@ pub fn tree_of(
     Ok(tree.under_definitions(current.catalogs, resolution))
 }
 
-/// Checks a plan since whose making definitions may have changed. What it calls may be something else by now, and
-/// nobody has checked that; the server plans anew for some of these changes only. So it is asked to.
+/// Checks a plan since whose making definitions, or the rights of its role, may have changed. What it calls may be
+/// something else by now, and nobody has checked that; the server plans anew for some of these changes only. So it is
+/// asked to.
 ///
 /// # Errors
 /// `OldPlan`.
@@ -203,11 +209,12 @@ fn check_age(
     question: &Question<'_>,
     Cacheable { traits, planned, .. }: &Cacheable,
     relations: &[u32],
-    made_as_now: bool,
+    (made_as_now, has_other_rights): (bool, bool),
     current: Versions,
 ) -> Result<(), Reason> {
     let planned = planned.versions;
-    let has_moved = if traits.resolves_names() { current != planned } else { current.ddl != planned.ddl };
+    let are_other = if traits.resolves_names() { current != planned } else { current.ddl != planned.ddl };
+    let has_moved = are_other || has_other_rights;
     // As another role, planning might raise an error where the kept plan has the result of a call.
     if made_as_now && (has_moved || planned.catalogs == UNKNOWN_CATALOGS) {
         plan_marker::ask_for_new_plan(question.plan);

@@ -167,7 +167,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
             wishes: Vec::new(),
             dependencies,
             probed: Vec::new(),
-            started: StartedUnder::in_environment(part.environment),
+            started: StartedUnder::in_environment(part.environment, eligible.traits()),
             may_be_unread: false,
             observes: false,
             known_good: backend::statement_start(),
@@ -198,7 +198,7 @@ fn dependencies(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>)
     let seen = rules::definitions(store);
     let snapshot = rules::snapshot(store, part.snapshot)?;
     let relations = relations::of_plan(part.plan, Vec::new());
-    let dependencies = rules::dependencies(store, &relations, traits.rests_on_enums, &snapshot, None)?;
+    let dependencies = rules::dependencies(store, &relations, &traits, &snapshot, None)?;
     // When the part was looked up, its plan was good for these definitions.
     if rules::definitions(store) != seen || seen != planned.versions || seen != part.versions {
         return Err(Reason::DdlInProgress);

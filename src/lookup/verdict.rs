@@ -9,6 +9,7 @@ use super::forms::{self, Finding};
 use super::rules::{self, UNKNOWN_CATALOGS};
 use super::{portal, price};
 use crate::pg::tree::Tree;
+use crate::query::asker::Asker;
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FormHash, FormId};
 use crate::query::identity::Identified;
@@ -86,7 +87,8 @@ pub fn check(
         planned: Planned {
             versions,
             plan: session::next_plan_number(),
-            under: (!is_one_shot).then(|| environment::under(store.seed())),
+            asker: Asker::present(store.seed()),
+            settings: (!is_one_shot).then(|| environment::settings(store.seed())),
         },
         messages: call.messages_before_bodies().unwrap_or_else(portal::messages_received),
     })

@@ -35,6 +35,12 @@ impl<'a> Change<'a> {
         counted_relation(self.0).to_u32()
     }
 
+    /// The changes of its rows that have not been rolled back; `None` if counts were set to zero.
+    pub fn effective(self) -> Option<RowChanges> {
+        let counted = self.counted();
+        (!counted.is_truncated).then_some(counted.open)
+    }
+
     /// How many changes of its rows are counted, at all levels together.
     pub fn counted(self) -> CountedChanges {
         let mut counted = CountedChanges { over: changes_over(self.0), ..CountedChanges::default() };
@@ -66,7 +72,7 @@ pub fn counted(relation: u32) -> Option<CountedChanges> {
 
 /// Does what `for_each_changed_relation` does, with all that is counted. A relation comes once for each level that has
 /// changed it.
-fn for_each_change(most: usize, mut visit: impl FnMut(Change<'_>)) -> bool {
+pub fn for_each_change(most: usize, mut visit: impl FnMut(Change<'_>)) -> bool {
     // SAFETY: the function returns the newest level, pushing an empty one at most; the list lives
     // in TopTransactionContext and nothing below changes it.
     unsafe {

@@ -10,6 +10,7 @@ use std::ffi::{CStr, CString, c_char};
 use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys;
 
+use super::asker::Asker;
 use super::hashes::{EnvironmentHash, SettingsHash};
 pub use super::present_settings::settings;
 use super::verdict::Under;
@@ -20,7 +21,7 @@ use crate::pg::{backend, search_path, text_search};
 /// What the planner goes by when it computes or inlines functions in advance: the present settings, and the role. It
 /// asks whether the role may execute a function that it inlines, and then nobody asks again.
 pub fn under(seed: u64) -> Under {
-    Under { settings: settings(seed), role: backend::user_id() }
+    Under { settings: settings(seed), asker: Asker::present(seed) }
 }
 
 /// The present environment as one number, with the values of the `custom` settings that a query reads by name.
@@ -37,13 +38,14 @@ pub fn hash(seed: u64, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
 /// `SessionFunction` when a custom setting is hidden from some roles, or it is not sure which text search configuration
 /// a setting names.
 pub fn hash_under(seed: u64, settings: SettingsHash, custom: &[CString]) -> Result<EnvironmentHash, Reason> {
-    let role = backend::user_id();
+    let Asker { rights, .. } = Asker::present(seed);
     let database = backend::database();
     let mut key = BUFFER.take();
     key.clear();
     key.seed(seed);
     key.hash(settings.0);
-    key.words([database, role.to_u32(), backend::database_encoding() as u32]);
+    key.hash(rights.0);
+    key.words([database, backend::database_encoding() as u32]);
     custom.iter().try_for_each(|name| add_read_setting(&mut key, name))?;
     let hash = EnvironmentHash(key.finish());
     BUFFER.set(key);
@@ -73,11 +75,10 @@ fn add_read_setting(key: &mut HashBuffer, name: &CStr) -> Result<(), Reason> {
     if name == CURRENT_SCHEMA {
         return add_schemas(key);
     }
-    // SAFETY: functions that read the backend's own state and a catalog; the name is a copy, or null. A change of a
-    // role outdates all answers, so that its OID stands for its name.
+    // SAFETY: functions that read the backend's own state and a catalog; the name is a copy, or null.
     unsafe {
         if name == SESSION_USER {
-            key.u32(kept!(pg_sys::GetSessionUserId()).to_u32());
+            add_copy(key, kept!(pg_sys::GetUserNameFromId(kept!(pg_sys::GetSessionUserId()), true)));
             return Ok(());
         }
         if name == DATABASE_NAME {

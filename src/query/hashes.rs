@@ -38,6 +38,10 @@ impl TreeHash {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResolutionHash(pub Hash128);
 
+/// What a role is, and may do (`asker`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RightsHash(pub Hash128);
+
 /// The settings that functions may read (`environment::settings`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SettingsHash(pub Hash128);

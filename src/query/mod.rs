@@ -8,7 +8,7 @@
 //! | Which values of the clock does it ask for? | `clock` (which are worth being in a key: `clock_settling`) |
 //! | Which texts are constants wherever they pass through? | `constant_texts` (`enclosing`: the queries around a node) |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (virtual columns, indexes) |
-//! | Is it the same question? | `key`: `identity` (form and tree), `environment` (settings, role), `parameters` |
+//! | Is it the same question? | `key`: `identity` (form and tree), `environment` (settings), `asker` (role, rights), `parameters` |
 //! | … with functions that are declared pure? | `name_resolution` |
 //! | What may its plan open? | `opened_relations` |
 //! | Which values have the rows that its plan reads, and which columns does it not read? | `asked_values`, `value_hash`, `unread_columns` |
@@ -25,6 +25,7 @@
 //! `hashes` are the types of all hashes.
 
 pub mod asked_values;
+pub mod asker;
 mod bytewise;
 pub mod checking;
 pub mod clock;

@@ -174,7 +174,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
 /// more use.
 fn may_be_kept(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Unchecked(_))
-        || matches!(verdict, Verdict::Cacheable(cacheable) if cacheable.planned.under.is_some())
+        || matches!(verdict, Verdict::Cacheable(cacheable) if cacheable.planned.settings.is_some())
 }
 
 /// The last number of a plan that can be made anew.

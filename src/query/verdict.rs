@@ -3,8 +3,8 @@
 use std::ffi::c_void;
 
 use arrow_cache_core::Reason;
-use pgrx::pg_sys;
 
+use super::asker::Asker;
 use super::clock::ClockTrees;
 use super::eligibility::QueryTraits;
 use super::hashes::{FormId, SettingsHash, TreeHash};
@@ -18,11 +18,11 @@ pub struct Versions {
     pub ddl: u64,
 }
 
-/// The settings under which a plan is made, or runs, and the role.
+/// The settings under which a plan is made, or runs, and for whom.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Under {
     pub settings: SettingsHash,
-    pub role: pg_sys::Oid,
+    pub asker: Asker,
 }
 
 /// What was current when a query was about to be planned.
@@ -32,9 +32,11 @@ pub struct Planned {
     pub versions: Versions,
     /// Number of the plan, which no other plan has.
     pub plan: u64,
-    /// Under what the planner computed and inlined what can be. `None` for a plan that is made for one execution, which
+    /// For whom it was planned. The planner computes and inlines what this role may execute.
+    pub asker: Asker,
+    /// Under which settings the planner computed what can be. `None` for a plan that is made for one execution, which
     /// runs under the same.
-    pub under: Option<Under>,
+    pub settings: Option<SettingsHash>,
 }
 
 /// A query whose answer may be kept.

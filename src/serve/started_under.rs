@@ -9,8 +9,8 @@ use pgrx::pg_sys;
 
 use crate::pg::backend;
 use crate::query::eligibility::QueryTraits;
-use crate::query::environment;
 use crate::query::hashes::EnvironmentHash;
+use crate::query::{asker, environment};
 use crate::session;
 use crate::shmem::SharedStore;
 
@@ -29,11 +29,15 @@ pub struct StartedUnder {
     definition_changes: u64,
     /// The version of all definitions, if names in functions are resolved while it runs.
     catalogs: Option<u64>,
+    /// How many messages about roles this backend had received by then.
+    heard: u64,
+    /// It may read what the role is, or ask what that may do, while it runs.
+    asks_for_role: bool,
 }
 
 impl StartedUnder {
-    /// That of a statement that reads no setting by name and calls no function of users.
-    pub fn in_environment(environment: EnvironmentHash) -> Self {
+    /// That of a statement with these traits, which reads no setting by name.
+    pub fn in_environment(environment: EnvironmentHash, traits: &QueryTraits) -> Self {
         Self {
             statement: session::statement_number(),
             role: backend::user_id(),
@@ -41,13 +45,22 @@ impl StartedUnder {
             settings: Vec::new(),
             definition_changes: session::definition_changes(),
             catalogs: None,
+            heard: asker::heard(),
+            asks_for_role: traits.reads_session || traits.asks_for_rights(),
         }
     }
 
     /// That of a statement with these traits, which reads these settings by name. `catalogs` is the version of all
     /// definitions.
     pub fn with(environment: EnvironmentHash, settings: Vec<CString>, traits: &QueryTraits, catalogs: u64) -> Self {
-        Self { settings, catalogs: traits.resolves_names().then_some(catalogs), ..Self::in_environment(environment) }
+        let catalogs = traits.resolves_names().then_some(catalogs);
+        Self { settings, catalogs, ..Self::in_environment(environment, traits) }
+    }
+
+    /// Returns true if what the role is, or may do, can have changed and changed back since. A single change shows in
+    /// the settings.
+    pub fn may_have_had_other_rights(&self) -> bool {
+        asker::heard() > self.heard + 1
     }
 
     /// Checks that everything is as it was.
@@ -61,6 +74,9 @@ impl StartedUnder {
         if session::definition_changes() != self.definition_changes {
             // Rows may be computed under definitions that are not committed yet, or never will be.
             return Err(Reason::OwnDdl);
+        }
+        if self.asks_for_role && self.may_have_had_other_rights() {
+            return Err(Reason::DdlInProgress);
         }
         let versions = store.versions();
         let catalogs = || versions.slot(versions.catalogs(backend::database())).version();

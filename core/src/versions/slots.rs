@@ -14,8 +14,8 @@ use crate::versions::snapshot::SnapshotView;
 
 /// Number of slots of each kind that stands for a whole database. The models of `core/loom` have one of each.
 pub const DATABASE_SLOTS: usize = if cfg!(modelled) { 1 } else { 64 };
-/// Number of slots before those of relations: three kinds that stand for a whole database.
-pub const FIXED_SLOTS: usize = 3 * DATABASE_SLOTS;
+/// Number of slots before those of relations: one of all databases, and three kinds that stand for a whole database.
+pub const FIXED_SLOTS: usize = 1 + 3 * DATABASE_SLOTS;
 /// Slots before those of relations and values.
 const UNFIXED_SLOTS: usize = FIXED_SLOTS + LINES;
 /// The fewest slots of all: one for relations, and one for values.
@@ -35,7 +35,8 @@ pub fn slot_count(memory: usize) -> usize {
     FIXED_SLOTS + LINES + relations + values
 }
 
-/// Index over all slots: those of databases, kind by kind, then those of tracked relations, relations, and values.
+/// Index over all slots: the one of all databases, those of databases, kind by kind, then those of tracked relations,
+/// relations, and values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(transparent)]
 pub struct SlotId(pub u32);
@@ -104,6 +105,18 @@ impl<'a> Versions<'a> {
         Self::of_database(0, database)
     }
 
+    /// The slot for what queries inside of functions go by, in all databases: roles, and which objects a name may stand
+    /// for. Results rest on it if they come from such queries.
+    #[must_use]
+    pub fn inner(&self) -> SlotId {
+        SlotId(0)
+    }
+
+    /// The slots for changes of definitions that no relation stands for in all databases.
+    pub fn ddl_everywhere(&self) -> impl Iterator<Item = SlotId> + use<> {
+        (1..=DATABASE_SLOTS as u32).map(SlotId)
+    }
+
     /// The slot for changes of the labels of enums in a database.
     #[must_use]
     pub fn enums(&self, database: u32) -> SlotId {
@@ -118,7 +131,7 @@ impl<'a> Versions<'a> {
 
     fn of_database(kind: usize, database: u32) -> SlotId {
         let hash = scatter(u64::from(database)) as usize % DATABASE_SLOTS;
-        SlotId((kind * DATABASE_SLOTS + hash) as u32)
+        SlotId((1 + kind * DATABASE_SLOTS + hash) as u32)
     }
 
     /// All slots.

@@ -345,12 +345,7 @@ impl<'a> Registry<'a> {
     }
 
     /// Takes a relation out, if it still has this generation.
-    pub fn take_out(
-        &self,
-        (database, relation, generation): (u32, u32, u64),
-        versions: &Versions<'_>,
-        now: i64,
-    ) {
+    pub fn take_out(&self, (database, relation, generation): (u32, u32, u64), versions: &Versions<'_>, now: i64) {
         if let Some(closing) = self.close(database, relation, generation) {
             versions.slot(versions.coarse(database, relation)).bump(now);
             self.free(closing);

@@ -39,7 +39,7 @@ pub fn redefined_by(commit: &Ended<'_>, changes: &ReplayedChanges) -> Definition
             // Rows of a file that is not known to be that of a catalog.
             ChangeKind::Slot(_) => has_rows = true,
             ChangeKind::Catalog(catalog) => {
-                redefined.add(catalog.into());
+                redefined.add(catalog.into(), None);
                 note(catalog);
             }
             ChangeKind::CatalogInPlace(catalog) => note(catalog),
@@ -51,7 +51,7 @@ pub fn redefined_by(commit: &Ended<'_>, changes: &ReplayedChanges) -> Definition
         match unsafe { message.id } {
             cache if cache >= 0 => match catalog_of(cache) {
                 Some(catalog) if is_noted(catalog) => {}
-                Some(catalog) => redefined.add(catalog.into()),
+                Some(catalog) => redefined.add(catalog.into(), None),
                 None => redefined.add_database(),
             },
             RELATION => {

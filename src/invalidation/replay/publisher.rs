@@ -166,7 +166,7 @@ impl Publisher {
                 redefined = Definitions::ALL;
             }
         }
-        if redefined.any {
+        if redefined.are_some() {
             // Counted off by `finish`, when the invalidations have been sent.
             let definers = store.definers();
             for_each_slot(redefined, commit, versions, |slot| definers.enter(slot));
@@ -174,7 +174,7 @@ impl Publisher {
         }
         store.counters().add(store.stripe(), Counter::Invalidations, count);
         self.forget(commit);
-        redefined.any.then_some(redefined)
+        redefined.are_some().then_some(redefined)
     }
 
     /// Moves the slots of what a commit redefines once more, when its invalidations have been sent.

@@ -25,7 +25,7 @@ impl EligibilityChecker {
     pub(super) fn check_run_body(&mut self, call: Tree<'_, pg_sys::FuncExpr>, row: &CatalogRow) -> bool {
         let function = call.funcid;
         // What the server has made of a body for the session may be older than the settings and names of now.
-        if KEEPS_BODIES || !may_stand_in(row) || is_polymorphic(row) {
+        if KEEPS_BODIES || !may_stand_in(row) || is_polymorphic(row) || is_temporary(row) {
             return self.blame_because(function, RUNS_OTHERWISE);
         }
         if !self.defined.insert(function) {
@@ -62,6 +62,12 @@ fn reads_a_literal(body: *mut pg_sys::Node) -> bool {
     // SAFETY: an expression of a valid tree.
     let found = unsafe { search(body, 0, &mut is_it) };
     found != Some(false)
+}
+
+/// Returns true if a function goes with its session, which nobody is told: later another one may have its OID.
+fn is_temporary(row: &CatalogRow) -> bool {
+    // SAFETY: reads a catalog about a schema.
+    row.function().is_none_or(|form| unsafe { kept!(pg_sys::isAnyTempNamespace(form.pronamespace)) })
 }
 
 /// Returns true if what a function takes or returns depends on the call, so that each call may have another body.
