@@ -7,7 +7,7 @@
 Sides: plain (no cache), whole (precise_invalidation off), values (on), alone (on, without writers), "table tags" and
 "tenant tags" (Redis, filled by the application); all by default. All in full length write DATE-tenants.md to
 bench/results; anything less, target/bench/results.
-One tenant in four is judged at each visit: each answer is executed as well, with the cache off, under the same
+One tenant in two is judged at each visit: each answer is executed as well, with the cache off, under the same
 snapshot. What has the same answer as at the visit before is unchanged: an all-knowing cache would have it. A hit that
 differs from executing ends the program with an error.
 Goals not reached are reported, not failed: whether a machine is quick enough is no test.
