@@ -6,7 +6,8 @@ COMMENT ON VIEW @extschema@.stats IS 'One row: what the cache has done since the
 CREATE VIEW @extschema@.entries AS
 SELECT e.entry_id, e.datname, pg_catalog.convert_from(e.query, pg_catalog.getdatabaseencoding()) AS query, e.row_count,
        e.column_count, e.batches, e.bytes, e.hits, e.execution_time_ms, e.time_saved_ms, e.created_at, e.last_hit_at, e.expires_at,
-       e.valid, e.relations::pg_catalog.regclass[] AS relations, e.kind, e.score, e.rendition_bytes
+       e.valid, e.relations::pg_catalog.regclass[] AS relations, e.kind, e.score, e.rendition_bytes,
+       e.relations_by_value::pg_catalog.regclass[] AS relations_by_value
 FROM @extschema@.entries_data() AS e;
 COMMENT ON VIEW @extschema@.entries IS 'One row per cached result of this database that the user may see.';
 
@@ -16,11 +17,12 @@ FROM @extschema@.relations_data() AS r;
 COMMENT ON VIEW @extschema@.relations IS 'One row per relation that some of the results in entries rests on.';
 
 CREATE VIEW @extschema@.tracked AS
-SELECT t.relation::pg_catalog.regclass AS relation, pg_catalog.array_agg(a.attname ORDER BY a.attnum) AS columns, t.since
+SELECT t.relation::pg_catalog.regclass AS relation, pg_catalog.array_agg(a.attname ORDER BY a.attnum) AS columns, t.since,
+       t.entries, t.changes, t.coarse_changes
 FROM @extschema@.tracked_data() AS t
 JOIN pg_catalog.pg_attribute AS a
   ON a.attrelid OPERATOR(pg_catalog.=) t.relation AND a.attnum OPERATOR(pg_catalog.=) t.column_number::pg_catalog.int2
-GROUP BY t.relation, t.since;
+GROUP BY t.relation, t.since, t.entries, t.changes, t.coarse_changes;
 COMMENT ON VIEW @extschema@.tracked IS 'One row per relation of which changes outdate only the results over the values that they concern: of these columns.';
 
 CREATE VIEW @extschema@.bypass_reasons AS SELECT * FROM @extschema@.bypass_reasons_data();

@@ -178,8 +178,8 @@ impl NotedRows {
         }
     }
 
-    /// The values that changed rows had, before or after, some more than once. `generation` is that of what is tracked now, and `counted`
-    /// what the server has counted.
+    /// The values that changed rows had, before or after, some more than once. `generation` is that of what is tracked
+    /// now, and `counted` what the server has counted.
     ///
     /// # Errors
     /// Why these may not be all.
