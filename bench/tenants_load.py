@@ -16,6 +16,8 @@ JUDGED = 2      # one tenant in so many is judged, at each visit
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 ENDED = ("SELECT concat_ws(' ', arrow_cache.last_status(), arrow_cache.last_reason()), "
          "set_config('pg_arrow_cache.enabled', 'off', true)")
+# Of what was missed: other rows of the tenant, in tables that the statement reads, have changed.
+OWN_ROWS = ", own rows changed"
 OPTIONS = {
     "plain": "-c pg_arrow_cache.enabled=off",
     "whole": "-c pg_arrow_cache.precise_invalidation=off",
@@ -112,37 +114,38 @@ class Reader:
 
     def judge(self, statement, values, tenant, counts):
         """Asks, and executes the same with the cache off."""
-        given, status, right = self.of_tags(statement, values, tenant) if self.tags else self.of_cache(statement, values)
+        given, status, right, own = (self.of_tags if self.tags else self.of_cache)(statement, values, tenant)
         is_hit, truth = status == "HIT", right[-1]
         question = (statement.name, tenant, values)
-        before, self.known[question] = self.known.get(question), truth
+        before, self.known[question] = self.known.get(question), (truth, own)
         if is_hit and given not in right:
             self.seen.wrong[statement.name] += counts
             if self.tags is None:
                 raise RuntimeError(f"a hit that is not the answer: {statement.text} {values}")
         if before is not None and counts:
             self.seen.asked[statement.name] += 1
-            if before == truth:
+            if before[0] == truth:
                 self.seen.unchanged[statement.name] += 1
                 self.seen.hits[statement.name] += is_hit
                 if not is_hit:
-                    self.seen.missed[statement.name, status] += 1
+                    self.seen.missed[statement.name, status + (OWN_ROWS if before[1] != own else "")] += 1
 
-    def of_cache(self, statement, values):
-        """(the answer, what became of the statement, the answers that are right) under one snapshot"""
+    def of_cache(self, statement, values, tenant):
+        """(the answer, what became of the statement, the answers that are right, what tells of the tenant's rows) under one snapshot"""
         session = self.session
         session.execute(BEGIN)
         given = digest(self.execute(statement, values))
         status = session.scalar(ENDED)
         right = given if self.load.side == "plain" else digest(self.execute(statement, values))
+        own = statement.own_rows and session.execute_bound(statement.own_rows, [str(tenant).encode()]).get_value(0, 0)
         session.execute("COMMIT")
-        return given, status, [right]
+        return given, status, [right], own
 
     def of_tags(self, statement, values, tenant):
         """The same. Redis knows no snapshot: what was right just before, or just after, is right."""
         before = digest(self.execute(statement, values))
         given = self.tags.ask(statement, values, tenant)
-        return given, self.tags.status, [before, digest(self.execute(statement, values))]
+        return given, self.tags.status, [before, digest(self.execute(statement, values))], None
 
     def run(self):
         started = time.monotonic()
