@@ -36,14 +36,14 @@ class RedisServer:
         self.stop()
 
     def client(self):
-        return redis.Redis(unix_socket_path=str(self._socket))
+        return redis.Redis(unix_socket_path=str(self.socket))
 
     @property
-    def _socket(self):
+    def socket(self):
         return self.base / "redis.sock"
 
     def _start(self):
-        settings = {"port": 0, "unixsocket": self._socket, "save": "", "appendonly": "no", "dir": self.base,
+        settings = {"port": 0, "unixsocket": self.socket, "save": "", "appendonly": "no", "dir": self.base,
                     "logfile": self.base / "redis.log"}
         arguments = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
         self.process = subprocess.Popen(private.as_server_user([*self.pin, PROGRAM, *arguments]), cwd=self.base,

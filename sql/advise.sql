@@ -86,12 +86,19 @@ WITH s AS MATERIALIZED (
     (SELECT 9, r.changes, 'Changes outdate answers more often than these are served',
            format('%s changed %s times, last at %s; its %s results were served %s times since they were stored. In all databases %s answers were found outdated, and %s hits',
                   r.relation, r.changes, r.last_change_at, u.n, u.hits, s.stale, s.hits + s.stale_hits),
-           'Fewer and larger transactions, or partitions, of which only the changed ones are computed again; pg_arrow_cache.max_stale for roles that may see answers of some seconds ago; set_policy(..., ''never'') only if nobody is served.'
+           'Conditions by which each query reads rows with one value of a column (arrow_cache.why() tells what it rests on); fewer and larger transactions; partitions, of which only the changed ones are computed again; pg_arrow_cache.max_stale for roles that may see answers of some seconds ago; set_policy(..., ''never'') only if nobody is served.'
     FROM s CROSS JOIN @extschema@.relations AS r JOIN (
         SELECT relation, count(*) AS n, sum(hits) AS hits FROM results CROSS JOIN unnest(relations) AS relation GROUP BY relation
     ) AS u ON u.relation = r.relation
     WHERE s.stale >= 100 AND s.stale > s.hits + s.stale_hits AND r.changes >= 100 AND r.changes > u.hits
     ORDER BY r.changes DESC LIMIT 5)
+    UNION ALL
+    (SELECT 9, t.coarse_changes, 'Changes of a tracked table outdate all answers over it',
+           format('%s changed %s times, %s of them as a whole; %s results seen here rest on some of its rows. In all databases: coarse_not_noted %s, coarse_overflow %s, coarse_generation %s, coarse_definitions %s',
+                  t.relation, t.changes, t.coarse_changes, t.entries, s.coarse_not_noted, s.coarse_overflow, s.coarse_generation, s.coarse_definitions),
+           'Transactions of up to 1000 rows of the table; INSERT in the place of COPY; TRUNCATE and DDL in transactions of their own. docs/sql.md says what each of these counts.'
+    FROM s CROSS JOIN @extschema@.tracked AS t WHERE t.coarse_changes >= 100 AND t.coarse_changes >= 0.1 * t.changes
+    ORDER BY t.coarse_changes DESC LIMIT 5)
     UNION ALL
     SELECT 10, 0, 'Those who wait for an answer seldom get it',
            format('%s waits: %s answered, %s taken over, %s timed out, %s given up, %s stopped; %s ms in all', waits, waits_answered, waits_taken_over, waits_timed_out, waits_given_up, waits_stopped, round(wait_time_ms)),

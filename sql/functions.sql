@@ -124,7 +124,8 @@ CREATE FUNCTION @extschema@.entries_data()
                    column_count pg_catalog.int4, batches pg_catalog.int4, bytes pg_catalog.int8, hits pg_catalog.int8,
                    execution_time_ms pg_catalog.float8, time_saved_ms pg_catalog.float8, created_at pg_catalog.timestamptz,
                    last_hit_at pg_catalog.timestamptz, expires_at pg_catalog.timestamptz, valid pg_catalog.bool,
-                   relations pg_catalog.oid[], kind pg_catalog.text, score pg_catalog.float8, rendition_bytes pg_catalog.int8)
+                   relations pg_catalog.oid[], kind pg_catalog.text, score pg_catalog.float8, rendition_bytes pg_catalog.int8,
+                   relations_by_value pg_catalog.oid[])
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_entries_data';
 CREATE FUNCTION @extschema@.relations_data()
@@ -132,7 +133,8 @@ CREATE FUNCTION @extschema@.relations_data()
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_relations_data';
 CREATE FUNCTION @extschema@.tracked_data()
-    RETURNS TABLE (relation pg_catalog.oid, column_number pg_catalog.int4, is_quiet pg_catalog.bool, since pg_catalog.timestamptz)
+    RETURNS TABLE (relation pg_catalog.oid, column_number pg_catalog.int4, is_quiet pg_catalog.bool, since pg_catalog.timestamptz,
+                   entries pg_catalog.int4, changes pg_catalog.int8, coarse_changes pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_tracked_data';
 CREATE FUNCTION @extschema@.bypass_reasons_data() RETURNS TABLE (reason pg_catalog.text, statements pg_catalog.int8)

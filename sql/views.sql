@@ -6,7 +6,8 @@ COMMENT ON VIEW @extschema@.stats IS 'One row: what the cache has done since the
 CREATE VIEW @extschema@.entries AS
 SELECT e.entry_id, e.datname, pg_catalog.convert_from(e.query, pg_catalog.getdatabaseencoding()) AS query, e.row_count,
        e.column_count, e.batches, e.bytes, e.hits, e.execution_time_ms, e.time_saved_ms, e.created_at, e.last_hit_at, e.expires_at,
-       e.valid, e.relations::pg_catalog.regclass[] AS relations, e.kind, e.score, e.rendition_bytes
+       e.valid, e.relations::pg_catalog.regclass[] AS relations, e.kind, e.score, e.rendition_bytes,
+       e.relations_by_value::pg_catalog.regclass[] AS relations_by_value
 FROM @extschema@.entries_data() AS e;
 COMMENT ON VIEW @extschema@.entries IS 'One row per cached result of this database that the user may see.';
 
@@ -20,12 +21,12 @@ SELECT t.relation::pg_catalog.regclass AS relation,
        pg_catalog.array_agg(coalesce(a.attname, '*'::pg_catalog.name) ORDER BY t.column_number) FILTER (WHERE NOT t.is_quiet) AS columns,
        coalesce(pg_catalog.array_agg(a.attname ORDER BY t.column_number) FILTER (WHERE t.is_quiet AND NOT a.attisdropped),
                 '{}'::pg_catalog.name[]) AS quiet_columns,
-       t.since
+       t.since, t.entries, t.changes, t.coarse_changes
 FROM @extschema@.tracked_data() AS t
 LEFT JOIN pg_catalog.pg_attribute AS a
   ON a.attrelid OPERATOR(pg_catalog.=) t.relation AND a.attnum OPERATOR(pg_catalog.=) t.column_number::pg_catalog.int2
 WHERE a.attname IS NOT NULL OR NOT t.is_quiet
-GROUP BY t.relation, t.since;
+GROUP BY t.relation, t.since, t.entries, t.changes, t.coarse_changes;
 COMMENT ON VIEW @extschema@.tracked IS 'One row per relation of which changes outdate only the results over the values that they concern: of these columns (* for all rows), and of quiet columns those that read them.';
 
 CREATE VIEW @extschema@.bypass_reasons AS SELECT * FROM @extschema@.bypass_reasons_data();

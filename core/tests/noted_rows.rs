@@ -2,7 +2,7 @@
 //! (`AtEOSubXact_PgStat_Relations`): whatever was not noted is found out, unless it was rolled back before anything was
 //! noted.
 
-use arrow_cache_core::versions::noted_rows::{Coarse, CountedChanges, MOST_VALUES, NotedRows, RowChange, RowChanges};
+use arrow_cache_core::versions::noted_rows::{Coarse, CountedChanges, MOST_CHANGES, NotedRows, RowChange, RowChanges};
 use proptest::prelude::*;
 
 /// What the server counts of one relation.
@@ -156,13 +156,20 @@ fn another_generation_makes_it_imprecise() {
 }
 
 #[test]
-fn values_are_noted_once_and_up_to_a_number() {
-    let (server, mut rows) = run(&[Step::Noted(RowChange::Insert, 0)]);
-    for value in 0..MOST_VALUES as u64 {
-        rows.add_value((1, value));
-        rows.add_value((1, value));
+fn values_of_as_many_changes_are_noted_as_may_be() {
+    let (mut server, mut rows) = run(&[Step::Noted(RowChange::Insert, 0)]);
+    for value in 1..MOST_CHANGES as u64 {
+        server.change(RowChange::Update, value);
+        rows.add_change(RowChange::Update, || None);
+        for _ in 0..2 {
+            rows.add_value((1, value));
+            rows.add_value((1, value - 1));
+        }
     }
-    assert_eq!(rows.values(7, &server.counted()).map(<[_]>::len), Ok(MOST_VALUES));
-    rows.add_value((2, 0));
+    let all: Vec<_> = (0..MOST_CHANGES as u64).map(|value| (1, value)).collect();
+    assert_eq!(rows.values(7, &server.counted()), Ok(&all[..]));
+    server.change(RowChange::Update, 0);
+    rows.add_change(RowChange::Update, || None);
+    rows.add_value((1, 0));
     assert_eq!(rows.values(7, &server.counted()), Err(Coarse::Overflow));
 }

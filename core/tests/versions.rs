@@ -384,11 +384,12 @@ fn slots_grow_with_the_block_within_bounds() {
         let relations = Versions::new(&slots, &floor).relation_slots();
         (relations, slots.len() - FIXED_SLOTS - LINES - relations)
     };
-    assert_eq!(counts(0), (8192, 1024));
-    assert_eq!(counts(16 << 20), (8192, 4096));
-    assert_eq!(counts(64 << 20), (16_384, 16_384));
-    assert_eq!(counts(256 << 20), (65_536, 65_536));
-    assert_eq!(counts(64 << 30), (65_536, 65_536));
+    assert_eq!(counts(0), (8192, 8192));
+    assert_eq!(counts(16 << 20), (8192, 16_384));
+    assert_eq!(counts(64 << 20), (16_384, 65_536));
+    assert_eq!(counts(256 << 20), (65_536, 262_144));
+    assert_eq!(counts(1 << 30), (65_536, 1_048_576));
+    assert_eq!(counts(64 << 30), (65_536, 1_048_576));
 }
 
 /// Writers store states whose parts belong together; a reader that ever sees parts of two states has read a torn slot.

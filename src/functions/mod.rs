@@ -6,6 +6,7 @@ mod change_token;
 mod change_trigger;
 mod check;
 mod last_status;
+mod named_relations;
 pub mod policy_label;
 mod statement_stats;
 mod stats;

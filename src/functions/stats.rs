@@ -2,7 +2,8 @@
 //! takes its locks itself.
 
 use arrow_cache_core::{
-    Counter, EntryKind, EntryView, OutOfMemory, Reason, ReplayFault, RoomyVec, TrackedRelation, bit_of,
+    Counter, Dependency, EntryKind, EntryView, OutOfMemory, Reason, ReplayFault, RoomyVec, TrackedRelation, Versions,
+    bit_of,
 };
 use pgrx::pg_sys;
 
@@ -107,6 +108,12 @@ fn stats_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
 
 sql_function!(stats_data, "arrow_cache_stats_data");
 
+/// The relations of which an entry rests on rows with certain values alone.
+fn relations_by_value<'e>(entry: &'e EntryView<'_>, versions: &'e Versions<'_>) -> impl Iterator<Item = u32> + use<'e> {
+    let is_coarse = |on: &&Dependency| on.relation != 0 && on.slot == versions.coarse(entry.database(), on.relation);
+    entry.dependencies().iter().filter(is_coarse).map(|on| on.relation)
+}
+
 fn entries_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let store = shmem::required();
     let database = backend::database();
@@ -118,9 +125,12 @@ fn entries_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let visible = Visible::to_current_user();
     let row_of = |entry: &EntryView<'_>| -> Result<_, OutOfMemory> {
         let is_current = entry.dependencies().iter().all(|d| versions.slot(d.slot).version() == d.version);
-        let mut relations = Vec::new();
+        let (mut relations, mut by_value) = (Vec::new(), Vec::new());
         for relation in entry.relations() {
             relations.add(pg_sys::Oid::from(relation))?;
+        }
+        for relation in relations_by_value(entry, &versions) {
+            by_value.add(pg_sys::Oid::from(relation))?;
         }
         Ok((
             entry.entry_id() as i64,
@@ -144,6 +154,7 @@ fn entries_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
             },
             entry.score(now),
             entry.rendition_bytes() as i64,
+            by_value,
         ))
     };
     let mut rows = Vec::new();
@@ -158,28 +169,34 @@ fn entries_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     Set::new(rows.into_iter().map(move |mut row| {
         row.1.clone_from(&datname);
         row.14.retain(|relation| visible.names(*relation));
+        row.18.retain(|relation| visible.names(*relation));
         row
     }))
 }
 
 sql_function!(entries_data, "arrow_cache_entries_data");
 
-fn relations_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
-    let store = shmem::required();
+/// The relations that `of` names for each entry of this database that the user may see, ascending: as often as entries
+/// name them.
+fn named_by_entries(visible: &Visible, mut of: impl FnMut(&EntryView<'_>, &mut dyn FnMut(u32))) -> Vec<u32> {
     let database = backend::database();
-    let visible = Visible::to_current_user();
-    // Each relation as often as entries rest on it.
     let mut named: Vec<u32> = Vec::new();
     let mut gathered = Ok(());
-    store.for_each(|entry| {
+    shmem::required().for_each(|entry| {
         if entry.database() == database && visible.includes(entry) {
-            for relation in entry.relations() {
-                gathered = gathered.and(named.add(relation));
-            }
+            of(entry, &mut |relation| gathered = gathered.and(named.add(relation)));
         }
     });
     or_raise(gathered);
     named.sort_unstable();
+    named
+}
+
+fn relations_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
+    let store = shmem::required();
+    let database = backend::database();
+    let visible = Visible::to_current_user();
+    let named = named_by_entries(&visible, |entry, name| entry.relations().for_each(name));
     let mut next = 0;
     Set::new(std::iter::from_fn(move || {
         while !visible.names(pg_sys::Oid::from(*named.get(next)?)) {
@@ -198,13 +215,21 @@ fn relations_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
 sql_function!(relations_data, "arrow_cache_relations_data");
 
 fn tracked_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
+    let store = shmem::required();
     let database = backend::database();
     let visible = Visible::to_current_user();
-    let all: Vec<TrackedRelation> = shmem::required().registry().all().collect();
+    let versions = store.versions();
+    let named = named_by_entries(&visible, |entry, name| relations_by_value(entry, &versions).for_each(name));
+    let all: Vec<TrackedRelation> = store.registry().all().collect();
     let own = move |one: &TrackedRelation| one.database == database && visible.names(pg_sys::Oid::from(one.relation));
-    Set::new(all.into_iter().filter(own).flat_map(|one| {
+    Set::new(all.into_iter().filter(own).flat_map(move |one| {
+        let entries = named.iter().filter(|relation| **relation == one.relation).count();
+        let versions = store.versions();
+        let [changes, coarse] = versions.of_relation(database, one.relation).map(|slot| versions.slot(slot).version());
         let row = move |(column, is_quiet)| {
-            (pg_sys::Oid::from(one.relation), i32::from(column), is_quiet, Timestamp(one.since))
+            let relation = pg_sys::Oid::from(one.relation);
+            let counts = (entries as i32, changes as i64, coarse as i64);
+            (relation, i32::from(column), is_quiet, Timestamp(one.since), counts.0, counts.1, counts.2)
         };
         let quiet = (1..64).filter(move |column| one.tracked.is_quiet(bit_of(*column)));
         one.tracked.iter().map(|column| (column, false)).chain(quiet.map(|column| (column, true))).map(row)

@@ -6,22 +6,25 @@
 
 use std::ffi::CStr;
 
-use arrow_cache_core::{Reason, unclear_hint};
+use arrow_cache_core::{Dependency, Reason, RoomyVec, unclear_hint};
 use pgrx::pg_sys;
 
+use super::named_relations::{Extent, column_name, is_readable, listed, relation_name};
 use super::unindexed_time;
 use crate::error::CacheError;
 use crate::export::{OwnQuery, Parameters};
 use crate::fragments::shown_clock;
 use crate::invalidation::own_writes;
+use crate::invalidation::registration::can_be_tracked;
 use crate::lookup::stored_parts::may_have_parts;
 use crate::lookup::{self, Found, Lateness, Question, execute_rights};
+use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::inlining::inlined;
-use crate::pg::privileges;
 use crate::pg::returned::{Set, Text};
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
+use crate::query::asked_values::{scans_of, values_of};
 use crate::query::checking;
 use crate::query::checking::{Checked, Offender};
 use crate::query::decomposition::{Decomposition, NO_TABLE, Values, decompose};
@@ -33,9 +36,6 @@ use crate::query::relations::{self, RelationRefusal};
 use crate::query::trust_advice::prospect;
 use crate::shmem::{self, SharedStore};
 use crate::{export, settings};
-
-/// Most relations that an answer names.
-const NAMED_RELATIONS: usize = 20;
 
 /// Why a query is not cached.
 struct Refusal {
@@ -50,9 +50,9 @@ impl From<Reason> for Refusal {
     }
 }
 
-/// What is told of a query that is cacheable: the relations that its answer would rest on, and whether it can be
-/// combined of parts, as the end of the sentence.
-type Findings = (Vec<u32>, Vec<u8>);
+/// What is told of a query that is cacheable: the relations that its answer rests on, or would, and how much of them;
+/// and whether it can be combined of parts, as the end of the sentence.
+type Findings = (Vec<(u32, Extent)>, Vec<u8>);
 
 /// The row that is returned: whether the query is cacheable, the reason if it is not, and details.
 type Answer = (bool, Option<&'static str>, Option<Text>);
@@ -130,16 +130,47 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
             Question { params, ..Question::only_asked(plan, text, kept!(pg_sys::GetActiveSnapshot()).as_ref()) };
         let found = lookup::find(store, &question, Lateness::Refused)
             .map_err(|reason| Refusal { reason, offender: moving(reason, &question, &traits, ddl) });
-        match found? {
-            Found::Hit(hit, _) => store.unpin(hit.pin),
+        let relations = relations::of_plan(plan, traits.extras.relations());
+        let (rests_on, wishes) = match found? {
+            Found::Hit(hit, _) => {
+                let rests_on = Vec::copy_of(store.view(&hit.pin).dependencies());
+                store.unpin(hit.pin);
+                (rests_on.map_err(Reason::from)?, Vec::new())
+            }
             Found::Miss(miss) => match miss.refused {
                 // Only running the query can tell, or has told so far.
-                None | Some(Reason::TooQuick | Reason::TooFewRuns) => {}
+                None | Some(Reason::TooQuick | Reason::TooFewRuns) => {
+                    (miss.guarantees.dependencies, miss.guarantees.wishes)
+                }
                 Some(reason) => return Err(reason.into()),
             },
-        }
-        Ok((relations::of_plan(plan, traits.extras.relations()), parts))
+        };
+        let extents = relations.into_iter().map(|own| (own, extent(store, &question, own, &rests_on, &wishes)));
+        let extents = extents.collect();
+        Ok((extents, parts))
     }
+}
+
+/// How much of a relation the answer to a question rests on, by what it rests on, and by the columns that would have to
+/// be tracked so that it rested on less.
+fn extent(
+    store: &SharedStore,
+    question: &Question<'_>,
+    relation: u32,
+    rests_on: &[Dependency],
+    wishes: &[(u32, i16)],
+) -> Extent {
+    let coarse = store.versions().coarse(backend::database(), relation);
+    if rests_on.iter().any(|dependency| (dependency.relation, dependency.slot) == (relation, coarse)) {
+        let tracked = store.registry().columns_of(backend::database(), relation).unwrap_or_default();
+        let scans = scans_of(question.plan, question.params).unwrap_or_default();
+        let values = values_of(&scans, relation, |column| tracked.has(column)).unwrap_or_default();
+        let mut columns: Vec<i16> = values.into_iter().map(|(column, _)| column).collect();
+        columns.dedup();
+        return Extent::Rows(columns);
+    }
+    let wished = wishes.iter().find(|(other, _)| *other == relation && can_be_tracked(relation));
+    wished.map_or(Extent::Whole, |(_, column)| Extent::Untracked(*column))
 }
 
 /// What a query is refused for, as the rest of the sentence "It …".
@@ -224,35 +255,9 @@ fn compares(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
     if !is_readable(relation) {
         return reads(relation);
     }
-    // SAFETY: a catalog search about a column of a locked relation; null if it is gone.
-    let name = unsafe { kept!(pg_sys::get_attname(relation, column, true)) };
-    // SAFETY: not null; a text that ends with NUL.
-    let name = if name.is_null() { b"".as_slice() } else { unsafe { CStr::from_ptr(name) }.to_bytes() };
     let advice = b" with the time itself, which is cached if a B-tree index of the table begins with that column";
-    [b"compares ".to_vec(), name.to_vec(), b" of ".to_vec(), relation_name(relation), advice.to_vec()].concat()
-}
-
-/// Returns true if the user may read the relation itself, or a column of it. The names of other relations, which a view
-/// or a policy reads, are not shown.
-fn is_readable(relation: pg_sys::Oid) -> bool {
-    // An index has no rights of its own.
-    // SAFETY: reads a catalog; InvalidOid for what is no index.
-    let table = unsafe { kept!(pg_sys::IndexGetRelation(relation, true)) };
-    let relation = if table == pg_sys::InvalidOid { relation } else { table };
-    privileges::has(privileges::current_role(), relation, pg_sys::ACL_SELECT)
-}
-
-/// A relation's qualified name.
-fn relation_name(relation: pg_sys::Oid) -> Vec<u8> {
-    // SAFETY: catalog searches. The relation is locked; if it has no name nevertheless, its number is shown.
-    unsafe {
-        let name = kept!(pg_sys::get_rel_name(relation));
-        let schema = kept!(pg_sys::get_namespace_name(kept!(pg_sys::get_rel_namespace(relation))));
-        if name.is_null() || schema.is_null() {
-            return relation.to_u32().to_string().into_bytes();
-        }
-        CStr::from_ptr(kept!(pg_sys::quote_qualified_identifier(schema, name))).to_bytes().to_vec()
-    }
+    let name = column_name(relation, column);
+    [b"compares ".to_vec(), name, b" of ".to_vec(), relation_name(relation), advice.to_vec()].concat()
 }
 
 /// Whether the answer of a query can be combined of parts, as the end of the sentence; nothing if it aggregates no
@@ -274,28 +279,4 @@ fn combined(query: Tree<'_, pg_sys::Query>, traits: &QueryTraits) -> Vec<u8> {
         Err(obstacle) => obstacle,
     };
     [b"; cannot be combined of stored parts: ", obstacle.as_bytes()].concat()
-}
-
-/// Names in alphabetical order, at most `NAMED_RELATIONS`. Those that the user may not know are only counted.
-fn listed(relations: Vec<u32>) -> Vec<u8> {
-    let relations = relations.into_iter().map(pg_sys::Oid::from);
-    let (readable, others): (Vec<_>, Vec<_>) = relations.partition(|relation| is_readable(*relation));
-    let more = readable.len().saturating_sub(NAMED_RELATIONS);
-    let mut names = Vec::new();
-    for name in readable.into_iter().map(relation_name) {
-        let place = names.partition_point(|earlier| *earlier < name);
-        names.insert(place, name);
-        names.truncate(NAMED_RELATIONS);
-    }
-    let mut parts = Vec::new();
-    if !names.is_empty() {
-        parts.push(names.join(b", ".as_slice()));
-    }
-    if more > 0 {
-        parts.push(format!("{more} more").into_bytes());
-    }
-    if !others.is_empty() {
-        parts.push(format!("{} that you may not read", others.len()).into_bytes());
-    }
-    if parts.is_empty() { b"its own text alone".to_vec() } else { parts.join(b" and ".as_slice()) }
 }

@@ -36,7 +36,7 @@ fn row_of(relation: u32) -> Option<CatalogRow> {
 
 /// Returns true if writers can note the changes of rows: those of a table of the server's own that others neither
 /// inherit from nor route rows to.
-fn can_be_tracked(relation: u32) -> bool {
+pub fn can_be_tracked(relation: u32) -> bool {
     relation >= FIRST_USER_OID
         && row_of(relation).as_ref().and_then(CatalogRow::relation).is_some_and(|class| {
             class.relkind as u8 == pg_sys::RELKIND_RELATION

@@ -4,11 +4,16 @@
 //!
 //! Pure; belongs to one transaction of one process.
 
-/// Most different values that are noted. A transaction that changes rows of more changes the relation as a whole.
-pub const MOST_VALUES: usize = 64;
+use crate::room::Room;
 
-/// Most changes whose values are noted. That takes as long as a simple change of a row; so more would be felt.
+/// Most changes whose values are noted. That takes as long as a simple change of a row; so more would be felt. It also
+/// bounds the values: a change has two for each tracked column.
 pub const MOST_CHANGES: i64 = 1000;
+
+/// So many of the last values are looked through for one that is to be noted.
+const RECENT: usize = 16;
+/// Values that memory is kept for.
+const KEPT: usize = 64;
 
 /// One change of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,7 +78,7 @@ pub struct CountedChanges {
 pub enum Coarse {
     /// Some change was not noted.
     NotNoted,
-    /// Too many rows or values have changed, or one that has no hash.
+    /// Too many rows have changed, or one with a value that has no hash.
     Overflow,
     /// The transaction has changed definitions.
     Definitions,
@@ -94,8 +99,8 @@ pub struct NotedRows {
     noted: RowChanges,
     /// For how many of them rows were looked at.
     looked_at: i64,
-    values: [ColumnValue; MOST_VALUES],
-    number: usize,
+    /// Some may stand there more than once.
+    values: Vec<ColumnValue>,
     /// Why no more is noted.
     coarse: Option<Coarse>,
 }
@@ -105,21 +110,19 @@ impl NotedRows {
     #[must_use]
     pub const fn new(generation: u64) -> Self {
         let nothing = RowChanges { inserted: 0, updated: 0, deleted: 0 };
-        Self {
-            generation,
-            base: None,
-            noted: nothing,
-            looked_at: 0,
-            values: [(0, 0); MOST_VALUES],
-            number: 0,
-            coarse: None,
-        }
+        Self { generation, base: None, noted: nothing, looked_at: 0, values: Vec::new(), coarse: None }
     }
 
     /// Forgets what was noted, and notes under this generation.
     pub fn start_anew(&mut self, generation: u64) {
         (self.generation, self.base, self.noted) = (generation, None, RowChanges::default());
-        (self.looked_at, self.number, self.coarse) = (0, 0, None);
+        (self.looked_at, self.coarse) = (0, None);
+        self.forget_values();
+    }
+
+    fn forget_values(&mut self) {
+        self.values.clear();
+        self.values.shrink_to(KEPT);
     }
 
     /// A statement begins that finds this generation.
@@ -138,6 +141,7 @@ impl NotedRows {
     /// Nothing more is to be noted: the relation has changed as a whole. The first reason counts.
     pub fn give_up(&mut self, why: Coarse) {
         self.coarse.get_or_insert(why);
+        self.forget_values();
     }
 
     /// The server has told of a change of the relation's definition. It may have been truncated: when that is rolled
@@ -173,20 +177,17 @@ impl NotedRows {
     /// Notes a value that a changed row had before or after.
     pub fn add_value(&mut self, value: ColumnValue) {
         // Rows of the same value often follow each other.
-        if self.values[..self.number].iter().rev().any(|known| *known == value) {
+        if !self.wants_more() || self.values.iter().rev().take(RECENT).any(|known| *known == value) {
             return;
         }
-        match self.values.get_mut(self.number) {
-            Some(place) => {
-                *place = value;
-                self.number += 1;
-            }
-            None => self.give_up(Coarse::Overflow),
+        match self.values.make_room(1) {
+            Ok(()) => self.values.push(value),
+            Err(_) => self.give_up(Coarse::Overflow),
         }
     }
 
-    /// The values that changed rows had, before or after. `generation` is that of what is tracked now, and `counted`
-    /// what the server has counted.
+    /// The values that changed rows had, before or after, some more than once. `generation` is that of what is tracked
+    /// now, and `counted` what the server has counted.
     ///
     /// # Errors
     /// Why these may not be all.
@@ -201,6 +202,6 @@ impl NotedRows {
         // changes as were noted, and each noted one is counted (`redefine`): so each counted one is noted.
         let all = self.base.map(|base| base.and(self.noted));
         let is_complete = !counted.is_truncated && all == Some(counted.over.and(counted.open));
-        if is_complete { Ok(&self.values[..self.number]) } else { Err(Coarse::NotNoted) }
+        if is_complete { Ok(&self.values) } else { Err(Coarse::NotNoted) }
     }
 }

@@ -22,16 +22,18 @@ const UNFIXED_SLOTS: usize = FIXED_SLOTS + LINES;
 pub const LEAST_SLOTS: usize = UNFIXED_SLOTS + 2;
 /// Fewest and most slots for relations. Fewer for Miri, which takes minutes to check so many.
 const RELATION_SLOTS: std::ops::RangeInclusive<usize> = if cfg!(miri) { 256..=256 } else { 8192..=65_536 };
-/// Fewest and most slots for values, no more than for relations.
-const VALUE_SLOTS: std::ops::RangeInclusive<usize> = if cfg!(miri) { 256..=256 } else { 1024..=65_536 };
-/// One in 64 bytes of the block may go to slots of relations, and one to those of values.
-const SHARE_OF_SLOTS: usize = 64;
+/// Fewest and most slots for values, no fewer than for relations. Each change publishes to some, so answers over other
+/// values that share these are outdated: by 500 changes a second, one in six within a minute if there are most.
+const VALUE_SLOTS: std::ops::RangeInclusive<usize> = if cfg!(miri) { 256..=256 } else { 8192..=1 << 20 };
+/// One in so many bytes of the block may go to slots of relations, and of values.
+const SHARES: [usize; 2] = [64, 16];
 
 /// Number of slots in a block of this size. The more there are, the less often two relations, or values, share one.
 #[must_use]
 pub fn slot_count(memory: usize) -> usize {
-    let wanted = (memory / SHARE_OF_SLOTS / size_of::<Slot>()).max(1).next_power_of_two();
-    let [relations, values] = [RELATION_SLOTS, VALUE_SLOTS].map(|bounds| wanted.clamp(*bounds.start(), *bounds.end()));
+    let wanted = SHARES.map(|share| (memory / share / size_of::<Slot>()).max(1).next_power_of_two());
+    let relations = wanted[0].clamp(*RELATION_SLOTS.start(), *RELATION_SLOTS.end());
+    let values = wanted[1].clamp(*VALUE_SLOTS.start(), *VALUE_SLOTS.end());
     FIXED_SLOTS + LINES + relations + values
 }
 
@@ -92,10 +94,12 @@ impl<'a> Versions<'a> {
         SlotId((first + (place as usize & (self.slots.len() - first - 1))) as u32)
     }
 
-    /// Number of slots of relations. That of values is a power of two as well, and no larger.
+    /// Number of slots of relations.
     #[must_use]
     pub fn relation_slots(&self) -> usize {
-        ((self.slots.len() - UNFIXED_SLOTS) / 2).next_power_of_two()
+        // Both numbers are powers of two, and that of values is no smaller.
+        let both = self.slots.len() - UNFIXED_SLOTS;
+        both - (both / 2).next_power_of_two()
     }
 
     /// The slot for changes of definitions that no relation stands for (functions, operators, casts, …) in a database,

@@ -283,5 +283,6 @@ pub fn forget() {
         notes.used = 0;
         notes.all.truncate(KEPT);
         notes.all.shrink_to(KEPT);
+        notes.all.iter_mut().for_each(|noted| noted.rows.start_anew(0));
     });
 }

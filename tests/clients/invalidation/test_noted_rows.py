@@ -132,10 +132,12 @@ CHANGES = {
                                     " WHEN NOT MATCHED THEN INSERT VALUES (s.id, 8, s.v)", [8], PRECISE),
     "on conflict do nothing": ("", "INSERT INTO t VALUES (5, 9, 1), (1000, 9, 1) ON CONFLICT DO NOTHING", [9], PRECISE),
     "on conflict do update": ("", "INSERT INTO t VALUES (5, 9, 1), (1000, 9, 1) ON CONFLICT (id) DO UPDATE SET v = 0", [6, 9], PRECISE),
-    "65 values": ("", "INSERT INTO t SELECT 1000 + g, 1000 + g, 1 FROM generate_series(1, 65) g", TENANTS, COARSE),
     "1,001 rows": ("", "INSERT INTO t SELECT 1000 + g, 5, 1 FROM generate_series(1, 1001) g", TENANTS, COARSE),
     "1,000 rows": ("", "INSERT INTO t SELECT 1000 + g, 5, 1 FROM generate_series(1, 1000) g", [5], PRECISE),
-    "64 values": ("", "INSERT INTO t SELECT 1000 + g, 1000 + g, 1 FROM generate_series(1, 64) g", [], PRECISE),
+    "1,000 values": ("", "INSERT INTO t SELECT 1000 + g, 1000 + g, 1 FROM generate_series(1, 1000) g", [], PRECISE),
+    "changes of 1,001 rows at two levels":
+        ("", "INSERT INTO t SELECT 1000 + g, 1000 + g, 1 FROM generate_series(1, 600) g; SAVEPOINT s;"
+             " DELETE FROM t WHERE id BETWEEN 1001 AND 1401; RELEASE s", TENANTS, COARSE),
     "copy": ("", "COPY t FROM PROGRAM 'echo 1000,5,1,x' (FORMAT csv)", TENANTS, COARSE),
     "insert beside copy": ("", "INSERT INTO t VALUES (1001, 5, 1); COPY t FROM PROGRAM 'echo 1000,5,1,x' (FORMAT csv)", TENANTS, COARSE),
     "truncate": ("", "TRUNCATE t", TENANTS, COARSE),

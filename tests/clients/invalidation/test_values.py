@@ -101,7 +101,8 @@ WAYS = {
     "writing with that only reads at the top": Way("WITH new AS (INSERT INTO t (tenant, v) VALUES (7, 1) RETURNING id) SELECT count(*) FROM new", {7}),
     "returning": Way("UPDATE t SET v = 0 WHERE tenant = 7 RETURNING v, (SELECT count(*) FROM t)", {7}),
     "many values": Way("UPDATE t SET v = v + 1 WHERE tenant <= 40", set(range(1, 41))),
-    "too many values": Way("INSERT INTO t (tenant, v) SELECT n, 0 FROM generate_series(1, 100) AS n", set(range(1, 51)), precise=False),
+    "hundreds of values": Way("INSERT INTO t (tenant, v) SELECT 20 + n, 0 FROM generate_series(1, 1000) AS n", set(range(21, 51))),
+    "too many rows": Way("INSERT INTO t (tenant, v) SELECT 20, 0 FROM generate_series(1, 1001) AS n", {20}, precise=False),
     "several statements": Way("BEGIN; INSERT INTO t (tenant, v) VALUES (7, 1); UPDATE t SET v = 0 WHERE tenant = 8; "
                               "DELETE FROM t WHERE tenant = 9; COMMIT", {7, 8, 9}),
     "before trigger that moves it": Way("UPDATE t SET v = 0 WHERE tenant = 7", {7, 8},

@@ -205,6 +205,27 @@ def test_table_of_results_full_of_those_never_served(pressed):
     assert advice(pressed).keys() == {"The room is full of results that were never served"}
 
 
+def test_changes_of_a_tracked_table_as_a_whole(session):
+    finding = "Changes of a tracked table outdate all answers over it"
+    session.execute("CREATE TABLE public.owned AS SELECT g % 20 AS tenant, g AS v FROM generate_series(1, 100) g")
+    try:
+        for number in range(40):
+            session.rows(f"SELECT v, {number} FROM owned WHERE tenant = 7")
+        run(session, "SELECT v FROM owned WHERE tenant = 8", 40)
+        for _ in range(120):
+            session.execute("UPDATE owned SET v = v + 1 WHERE tenant = 9")
+        assert advice(session) == {}, "the values that are concerned are known"
+        for _ in range(110):
+            session.execute("COPY owned FROM PROGRAM 'echo 9,1' (FORMAT csv)")
+        found = advice(session)
+        assert found.keys() == {finding}
+        [(entries, changes, coarse)] = session.rows("SELECT entries, changes, coarse_changes FROM arrow_cache.tracked")
+        assert found[finding].startswith(f"public.owned changed {changes} times, {coarse} of them as a whole; {entries} results")
+        assert "coarse_not_noted 110, coarse_overflow 0" in found[finding]
+    finally:
+        session.execute("DROP TABLE owned")
+
+
 def test_changes_before_answers_are_served(session):
     finding = "Changes outdate answers more often than these are served"
     session.execute("CREATE TABLE public.busy AS SELECT 1 AS n; CREATE TABLE calm AS SELECT 1 AS n")
