@@ -215,7 +215,10 @@ fn miss(
     // What names in functions stand for rests on the version of the catalogs, which is in the key.
     let is_settled = !traits.resolves_names() || rules::are_settled();
     let refused = if is_settled && rules::is_plan_current(store, &planned, current) {
-        admission::refusal(store, key, terms, question.only_asked)
+        // One that is known to be quick is looked up for what others have stored.
+        let is_quick = || !terms.insisted && quick_statements::are_quick(statement.fingerprint);
+        let refused = admission::refusal(store, key, terms, question.only_asked);
+        refused.or_else(|| is_quick().then_some(Reason::TooQuick))
     } else {
         Some(Reason::DdlInProgress)
     };
