@@ -32,6 +32,7 @@ TABLES = f"""
     CREATE TABLE written (n int);
     CREATE TABLE leaves (k int, n int) PARTITION BY RANGE (k);
     CREATE TABLE days (id bigint, at timestamptz, customer int, amount numeric(10,2)) PARTITION BY RANGE (at);
+    CREATE TABLE recent (id bigint, at timestamptz, customer int, amount numeric(10,2)) PARTITION BY RANGE (at);
     CREATE TABLE shown (k int, at timestamptz, v int) PARTITION BY RANGE (k);
     CREATE FUNCTION make(parent text, count int, bounds text) RETURNS void LANGUAGE plpgsql AS $$
         BEGIN
@@ -42,9 +43,13 @@ TABLES = f"""
         END $$;
     SELECT make('leaves', {LEAVES}, '#');
     SELECT make('days', 250, 'date_trunc(''day'', now()) - (249 - #) * interval ''1 day''');
+    SELECT make('recent', 250, 'date_trunc(''day'', now()) - (248 - #) * interval ''1 day''');
     SELECT make('shown', 250, '#');
     INSERT INTO days SELECT g, now() - (g % 249) * interval '1 day' - (g % 1000) * interval '1 second', g % 500, g / 7.0 FROM generate_series(1, 50000) g;
     CREATE INDEX ON days (at);
+    INSERT INTO recent SELECT g, now() - (g % 248) * interval '1 day', g % 500, g / 7.0 FROM generate_series(1, 50000) g;
+    INSERT INTO recent SELECT g, now() - g * interval '1 second', g % 500, g / 7.0 FROM generate_series(1, 6000) g;
+    CREATE INDEX ON recent (at);
     INSERT INTO shown SELECT g % 250, now() - g * interval '1 second', g FROM generate_series(0, 12500) g;
     CREATE INDEX ON shown (v);
     CREATE TABLE large AS SELECT g AS id, repeat(md5(g::text), 20000) AS pad FROM generate_series(1, 20) g;
@@ -93,6 +98,7 @@ def partitions(levels):
 
 LOCKS = ("BEGIN", "LOCK TABLE leaves IN ACCESS SHARE MODE", "LOCK TABLE days IN ACCESS SHARE MODE")
 WINDOW = prepared("SELECT count(*), sum(amount) FROM days WHERE at >= now() - interval '1 day' AND customer > $1")
+RECENT = prepared("SELECT count(*), sum(amount) FROM recent WHERE at >= now() - interval '1 day' AND customer <> $1")
 SHOWN = prepared("SELECT v, now() - at FROM shown WHERE v BETWEEN $1 AND $1 + 20")
 ORS = " OR ".join(f"id = {{n}} + {i}" for i in range(300))
 LIST = ", ".join(f"{{n}}{i:03}" for i in range(1000))
@@ -106,6 +112,7 @@ CASES = (
     Case("the same, one value", ("EXECUTE q({k})",), (prepared("SELECT count(*), sum(amount) FROM accounts WHERE kind <> $1"),), repeated=True),
     Case("window over 250 partitions, one value", ("EXECUTE q(3)",), (WINDOW,), repeated=True),
     Case("window over 250 partitions, other values", ("EXECUTE q({k})",), (WINDOW,)),
+    Case("window over 250 partitions, some milliseconds, other values", ("EXECUTE q({n})",), (RECENT,)),
     Case("EXPLAIN of a window over 250 partitions, other values", ("EXPLAIN EXECUTE q({k})",), (WINDOW,)),
     Case("clock in the columns, 250 partitions, one value", ("EXECUTE q(77)",), (SHOWN,), repeated=True),
     Case("clock in the columns, 250 partitions, other values", ("EXECUTE q({n})",), (SHOWN,)),

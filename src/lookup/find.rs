@@ -24,6 +24,7 @@ use crate::query::asked_values::{Scan, scans_of};
 use crate::query::clock::Cuts;
 use crate::query::eligibility::QueryTraits;
 use crate::query::opened_relations::opened_by;
+use crate::query::row_bound;
 use crate::query::scan_of_parts::is_combined;
 use crate::query::statement_text::{self, Text};
 use crate::serve::{Guard, Hit};
@@ -152,8 +153,12 @@ fn hit<'q>(
             return Err(reason);
         }
     };
+    let is_whole = || {
+        let below_limit = |limit| store.view(&pin).rows() < limit;
+        !traits.is_limited || row_bound::limit(question.plan, question.params).is_some_and(below_limit)
+    };
     // An outdated answer differs from the one that executing it gives.
-    let verify = if stale.is_none() { verify::draw(&traits, &started) } else { None };
+    let verify = if stale.is_none() { verify::draw(&traits, &started, is_whole) } else { None };
     quick_statements::note_hit(fingerprint, store.view(&pin).execution_micros());
     forms::note_columns(form, current, &columns);
     let is_read_later = portal::is_bound() || portal::may_be_read_later();
@@ -215,7 +220,10 @@ fn miss(
     // What names in functions stand for rests on the version of the catalogs, which is in the key.
     let is_settled = !traits.resolves_names() || rules::are_settled();
     let refused = if is_settled && rules::is_plan_current(store, &planned, current) {
-        admission::refusal(store, key, terms, question.only_asked)
+        // One that is known to be quick is looked up for what others have stored.
+        let is_quick = || !terms.insisted && quick_statements::are_quick(statement.fingerprint);
+        let refused = admission::refusal(store, key, terms, question.only_asked);
+        refused.or_else(|| is_quick().then_some(Reason::TooQuick))
     } else {
         Some(Reason::DdlInProgress)
     };

@@ -5,7 +5,7 @@ use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys::{self, Oid};
 
 use super::question::Question;
-use super::{execute_rights, price, rules};
+use super::{execute_rights, rules};
 use crate::pg::compat::lock_at_once;
 use crate::pg::error_passing::keeping;
 use crate::pg::folding::fold;
@@ -29,11 +29,7 @@ const MOST_TABLES: usize = 256;
 pub fn find(store: &SharedStore, question: &Question<'_>, clock: &Clock<'_>, cuts: &Cuts) -> Result<Vec<u8>, Reason> {
     let cost = cost_allowed(store, question.plan)?;
     let snapshot = question.snapshot.ok_or(Reason::MovingClock)?;
-    // They belong to the answer, and not to the price of looking it up.
-    price::pause();
-    let gaps = seek(clock, cuts, Some(snapshot), cost);
-    price::go_on();
-    gaps.map_err(|(reason, _)| reason)
+    seek(clock, cuts, Some(snapshot), cost).map_err(|(reason, _)| reason)
 }
 
 /// Checks whether they would be sought.

@@ -41,6 +41,8 @@ struct Payoff {
     threshold: u64,
     /// How many of the last executions in a row were too quick.
     quick_runs: u8,
+    /// The last execution was quicker than that setting.
+    is_below: bool,
     /// How many executions were skipped since the last that was looked up, and which of them is looked up.
     skipped: u16,
     look_up_at: u16,
@@ -57,6 +59,7 @@ const UNKNOWN: Payoff = Payoff {
     fingerprint: Fingerprint(0),
     threshold: 0,
     quick_runs: 0,
+    is_below: false,
     skipped: 0,
     look_up_at: FIRST_LOOK_UP,
     price: Duration::ZERO,
@@ -138,7 +141,7 @@ fn decide(fingerprint: Fingerprint) -> bool {
 #[inline]
 fn learn(payoff: &mut Payoff, fingerprint: Fingerprint) {
     if payoff.fingerprint != fingerprint && is_quick_for_others(fingerprint) {
-        *payoff = Payoff { fingerprint, threshold: threshold(), quick_runs: QUICK_RUNS, ..UNKNOWN };
+        *payoff = Payoff { fingerprint, threshold: threshold(), quick_runs: QUICK_RUNS, is_below: true, ..UNKNOWN };
     }
 }
 
@@ -175,6 +178,13 @@ fn is_quick(payoff: &Payoff, fingerprint: Fingerprint) -> bool {
     payoff.is_of(fingerprint, threshold()) && payoff.credit.is_zero() && payoff.quick_runs >= QUICK_RUNS
 }
 
+/// Returns true if the next answer to a statement with this fingerprint will be too quick to be stored, by all that is
+/// known. Those whose lookups take too much of their time may be stored when they are looked up.
+pub fn are_quick(fingerprint: Fingerprint) -> bool {
+    settings::min_execution_time_ms() != 0.0
+        && with_payoff(fingerprint, |payoff| payoff.is_below && is_quick(payoff, fingerprint))
+}
+
 /// Returns true if `skips_lookup` will. Counts nothing.
 #[inline]
 pub fn will_skip_lookup(fingerprint: Fingerprint) -> bool {
@@ -198,6 +208,7 @@ pub fn count_skipped(fingerprint: Fingerprint) {
 pub fn note_run(fingerprint: Fingerprint, taken: Duration, was_looked_up: bool) -> bool {
     let too_quick = taken < settings::min_execution_time();
     note(fingerprint, |payoff| {
+        payoff.is_below = too_quick;
         if !too_quick || payoff.quick_runs < QUICK_RUNS {
             tell(fingerprint, taken);
         }

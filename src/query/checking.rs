@@ -35,7 +35,10 @@ pub fn check(query: Tree<'_, pg_sys::Query>) -> Checked {
     let mut checked = Checked { traits, offender: offender.map(Offender::Function) };
     match &mut checked.traits {
         // Nobody knows whether the queries of a function that is declared pure leave something open.
-        Ok(traits) => traits.repeatable = !traits.calls_declared && !repeatability::leaves_open(query),
+        Ok(traits) => {
+            traits.repeatable = !traits.calls_declared && !repeatability::leaves_open(query);
+            traits.is_limited = repeatability::is_limited(query);
+        }
         Err(Reason::TooComplex) => {}
         Err(reason) => {
             if let Some(Offender::Function(blamed)) = checked.offender

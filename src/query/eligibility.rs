@@ -35,8 +35,10 @@ pub struct QueryTraits {
     pub rests_on_enums: bool,
     /// What else the answer rests on.
     pub extras: Extras,
-    /// Executing it again gives the same rows (`checking` says so).
+    /// Executing it again gives the same rows (`checking` says so), if no LIMIT leaves rows out.
     pub repeatable: bool,
+    /// A LIMIT may leave rows out.
+    pub is_limited: bool,
     /// How many clock expressions it has (`clock`).
     pub clocks: usize,
     /// It calls functions that are declared pure: what they read is seen when they run.
@@ -82,6 +84,7 @@ pub fn check_query(query: Tree<'_, pg_sys::Query>) -> (Result<QueryTraits, Reaso
             rests_on_enums: checker.types.enums,
             extras: Extras::keep(&checker.types.row_types, &checker.settings),
             repeatable: false,
+            is_limited: false,
             clocks: checker.clocks,
             calls_declared: checker.calls_declared,
             runs_bodies: checker.runs_bodies,

@@ -6,7 +6,7 @@
 //!
 //! | form | what |
 //! |---|---|
-//! | LIMIT, OFFSET, FETCH | which rows, unless the order is total |
+//! | LIMIT, OFFSET, FETCH | which rows; not by a LIMIT around the whole that leaves none out (`row_bound`) |
 //! | DISTINCT ON | which row of each group |
 //! | grouping sets, and parameters | a plan for all values takes a parameter for the grouping column that it equals, which is NULL in some rows |
 //! | window functions | rank, neighbours and running sums among rows that sort alike |
@@ -49,14 +49,23 @@ const EXACT: [&CStr; 15] = [
 
 /// Returns true if a query that nobody has planned may give another answer, or nests too deeply to be searched.
 pub fn leaves_open(query: Tree<'_, pg_sys::Query>) -> bool {
+    let mut leaves_open = |node: Tree<'_, pg_sys::Node>| {
+        let is_whole = std::ptr::eq(node.as_ptr(), query.as_node().as_ptr());
+        if is_whole { query_leaves_open(query, !is_limited(query)) } else { node_leaves_open(node) }
+    };
     // SAFETY: a valid query that nobody has planned.
-    unsafe { search(query.as_node().as_ptr(), 0, &mut node_leaves_open) }.unwrap_or(true)
+    unsafe { search(query.as_node().as_ptr(), 0, &mut leaves_open) }.unwrap_or(true)
+}
+
+/// Returns true if a LIMIT, alone, may leave rows of the whole query out.
+pub fn is_limited(query: Tree<'_, pg_sys::Query>) -> bool {
+    !query.limitCount.is_null() && query.limitOffset.is_null()
 }
 
 /// Returns true if this node of a query tree, by itself, leaves the answer open.
 fn node_leaves_open(node: Tree<'_, pg_sys::Node>) -> bool {
     match_node! { node;
-        Query(query) => query_leaves_open(query),
+        Query(query) => query_leaves_open(query, true),
         SetOperationStmt(operation) => set_operation_leaves_open(operation),
         Aggref(aggregate) => aggregate_leaves_open(aggregate),
         WindowFunc(_call) => true,
@@ -65,12 +74,12 @@ fn node_leaves_open(node: Tree<'_, pg_sys::Node>) -> bool {
     }
 }
 
-fn query_leaves_open(query: Tree<'_, pg_sys::Query>) -> bool {
+fn query_leaves_open(query: Tree<'_, pg_sys::Query>, limit_counts: bool) -> bool {
     let mut is_parameter = |node: Tree<'_, pg_sys::Node>| node.tag() == pg_sys::NodeTag::T_Param;
     // SAFETY: a valid query.
     let mut has_parameters = || unsafe { search(query.as_node().as_ptr(), 0, &mut is_parameter) } != Some(false);
-    let is_limited = !query.limitCount.is_null() || !query.limitOffset.is_null();
-    if is_limited || query.hasDistinctOn || (!query.groupingSets.is_null() && has_parameters()) {
+    let is_cut = limit_counts && (!query.limitCount.is_null() || !query.limitOffset.is_null());
+    if is_cut || query.hasDistinctOn || (!query.groupingSets.is_null() && has_parameters()) {
         return true;
     }
     let is_open = |clause| sorted_target(query, clause).is_none_or(|target| !is_bytewise(child!(target.expr)));

@@ -20,6 +20,13 @@ pub fn of(
     most(top, params).or_else(|| is_row_of_key(plan, top, snapshot?).then_some(1))
 }
 
+/// How many rows the LIMIT that is the topmost node of a plan lets through; `None` if that is not known.
+pub fn limit(plan: Tree<'_, pg_sys::PlannedStmt>, params: Option<Tree<'_, pg_sys::ParamListInfoData>>) -> Option<u64> {
+    let top = child!(plan.planTree)?.as_node();
+    let limit = top.as_a::<pg_sys::Limit>()?;
+    number(child!(limit.limitCount)?, params)
+}
+
 /// Returns true if the topmost node scans a table for the one row that has some primary key.
 fn is_row_of_key(
     plan: Tree<'_, pg_sys::PlannedStmt>,

@@ -29,9 +29,10 @@ impl Conditions {
     }
 }
 
-/// The conditions of a comparison, if a hit is drawn to be executed as well.
-pub fn draw(traits: &QueryTraits, started: &StartedUnder) -> Option<Conditions> {
-    is_drawn().then(|| Conditions { repeatable: traits.repeatable, started: started.clone() })
+/// The conditions of a comparison, if a hit is drawn to be executed as well. `is_whole` tells whether no LIMIT has left
+/// rows out of its answer.
+pub fn draw(traits: &QueryTraits, started: &StartedUnder, is_whole: impl FnOnce() -> bool) -> Option<Conditions> {
+    is_drawn().then(|| Conditions { repeatable: traits.repeatable && is_whole(), started: started.clone() })
 }
 
 /// Draws by chance, at the rate that is set.

@@ -8,7 +8,7 @@
 //! Compared are the values of each row and how often each row occurs, in any order. All hits that were drawn are
 //! counted (`verify_samples`). Not compared, and not counted as checks, are
 //!
-//! * queries whose answer SQL leaves open (`query::repeatability`);
+//! * queries whose answer SQL leaves open (`query::repeatability`), a LIMIT that may have left rows out among them;
 //! * answers that other columns are computed from at each hit (`fragments::shown_clock`);
 //! * results that the client did not read to their end, or read under other settings or definitions than they started
 //!   with;

@@ -144,13 +144,58 @@ def test_rows_that_sort_alike_may_come_in_another_order(session):
     session.execute("CREATE TABLE ties AS SELECT g % 5 AS k, g AS id FROM generate_series(1, 1000) g")
     session.execute("CREATE INDEX ON ties (k, id DESC)")
     session.execute("SET pg_arrow_cache.verify_sample_rate = 1")
-    for query, compared in (("SELECT k, id FROM ties ORDER BY k", 1), ("SELECT k, id FROM ties ORDER BY k LIMIT 250", 0)):
+    for limit, compared in (("", 1), ("LIMIT 250", 0), ("LIMIT 1000", 0), ("LIMIT 1001", 1), ("LIMIT 1001 OFFSET 0", 0),
+                            ("FETCH FIRST 1001 ROWS WITH TIES", 1)):
+        query = f"SELECT k, id FROM ties ORDER BY k {limit}"
         for plan in ("off", "on"):
             session.execute(f"SET enable_indexscan = {plan}; SET enable_indexonlyscan = {plan}; SET enable_bitmapscan = {plan}")
             session.execute(f"SET enable_sort = {'off' if plan == 'on' else 'on'}")
             session.execute("SELECT arrow_cache.reset_stats()")
             session.rows(query)
         assert verification(session) == (1, 1, compared, 0)
+
+
+def compared_with_limit(session, query, ask):
+    session.execute("SET pg_arrow_cache.verify_sample_rate = 1")
+    session.execute(query)
+    ask(2)
+    session.execute("SELECT arrow_cache.reset_stats()")
+    ask(2)
+    assert session.status() == "HIT"
+    return verification(session)
+
+
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+@pytest.mark.parametrize("limit, compared", [("$1 + 98", 0), ("$1 + 99", 1), ("nullif($1, 2)", 0)])
+def test_a_limit_that_a_parameter_gives(session, mode, limit, compared):
+    session.execute("CREATE TABLE few AS SELECT g AS id FROM generate_series(1, 100) g")
+    session.execute(f"SET plan_cache_mode = {mode}")
+    prepare = f"PREPARE q(bigint) AS SELECT id FROM few ORDER BY id LIMIT {limit}"
+    found = compared_with_limit(session, prepare, lambda value: session.rows(f"EXECUTE q({value})"))
+    # What the plan computes when it runs is not known before.
+    assert found == (1, 1, compared if mode == "force_custom_plan" else 0, 0)
+
+
+def test_a_node_above_the_limit(session):
+    session.execute("CREATE TABLE few AS SELECT g AS id FROM generate_series(1, 100) g")
+    setting = "debug_parallel_query" if session.info.server_version >= 160000 else "force_parallel_mode"
+    session.execute(f"SET {setting} = on; SET max_parallel_workers_per_gather = 2")
+    query = "SELECT id FROM few ORDER BY id LIMIT 3"
+    assert compared_with_limit(session, "SELECT 1", lambda _: session.rows(query)) == (1, 1, 0, 0)
+
+
+def test_a_difference_below_the_limit_is_told(session):
+    session.execute("CREATE EXTENSION IF NOT EXISTS pg_surgery SCHEMA public")
+    session.execute("CREATE TABLE few AS SELECT g AS id FROM generate_series(1, 100) g")
+    session.execute("SET pg_arrow_cache.verify_sample_rate = 1")
+    # Row 100 has gone when the first is executed, row 99 when the second is.
+    for limit, row, told in ((101, 100, (1, 1)), (50, 99, (0, 0))):
+        query = f"SELECT id FROM few ORDER BY id LIMIT {limit}"
+        session.rows(query)
+        session.execute("SELECT arrow_cache.reset_stats()")
+        session.execute(f"SELECT public.heap_force_kill('few', ARRAY['(0,{row})']::tid[])")
+        session.rows(query)
+        assert verification(session)[2:] == told
 
 
 def test_what_is_computed_from_an_answer_is_not_compared(session):

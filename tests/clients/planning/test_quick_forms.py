@@ -203,6 +203,51 @@ def test_a_lookup_that_takes_a_part_of_the_run_is_made_more_seldom(connect):
     assert outcomes[0] == ("MISS", None)
 
 
+def test_a_search_for_gaps_that_takes_longer_than_the_run_is_made_more_seldom(connect):
+    """Planning it takes the longer, the more partitions there are. The plan for all values leaves all but two out."""
+    session = connect("-c pg_arrow_cache.min_execution_time=1us -c plan_cache_mode=force_generic_plan", prepare_threshold=None)
+    session.execute("""
+        CREATE TABLE days (at timestamptz, n int) PARTITION BY RANGE (at);
+        DO $$ BEGIN FOR i IN 0..199 LOOP
+            EXECUTE format('CREATE TABLE days_%s PARTITION OF days FOR VALUES FROM (%L) TO (%L)', i,
+                           date_trunc('day', now()) - (198 - i) * interval '1 day', date_trunc('day', now()) - (197 - i) * interval '1 day');
+        END LOOP; END $$;
+        CREATE INDEX ON days (at);
+        INSERT INTO days SELECT now() - g % 198 * interval '1 day', g FROM generate_series(1, 20000) g;
+        INSERT INTO days SELECT now() - g * interval '1 second', g FROM generate_series(1, 6000) g;
+        ANALYZE days;
+        PREPARE recent (int) AS SELECT count(*), sum(sqrt(n)) FROM days WHERE at > now() - interval '1 day' AND n <> $1""")
+    outcomes = []
+    # A run that is disturbed may seem to be worth it, and the next ones as well.
+    while outcomes[-30:] != [("BYPASS", "too_quick")] * 30:
+        session.execute(f"EXECUTE recent ({-len(outcomes)})")
+        outcomes.append(session.outcome())
+        assert len(outcomes) < 400
+    assert outcomes[0] == ("MISS", None)
+
+
+def test_a_statement_that_is_known_to_be_quick_is_looked_up_and_not_stored(connect):
+    hasty = connect("-c pg_arrow_cache.min_execution_time=50ms", prepare_threshold=None)
+    hasty.execute("""
+        CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 20) g;
+        CREATE FUNCTION waits(a int, sought int) RETURNS boolean STABLE LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+            BEGIN
+                IF a = 1 AND sought = 99 THEN FOR i IN 1..10000000 LOOP END LOOP; END IF;
+                RETURN true;
+            END $$;
+        SECURITY LABEL FOR pg_arrow_cache ON FUNCTION waits(int, int) IS 'pure'""")
+
+    def outcome(number):
+        hasty.execute(f"SELECT count(*) FROM t WHERE waits(a, {number})")
+        return hasty.outcome()
+
+    assert [outcome(number) for number in range(QUICK_RUNS)] == [("MISS", "too_quick")] * QUICK_RUNS
+    skipped = [outcome(number) for number in range(QUICK_RUNS, QUICK_RUNS + LOOK_EVERY - 1)]
+    assert skipped == [("BYPASS", "too_quick")] * (LOOK_EVERY - 1)
+    # What turns out to be slow is stored the next time.
+    assert [outcome(99) for _ in range(3)] == [("MISS", "too_quick"), ("MISS", None), ("HIT", None)]
+
+
 def test_a_lookup_that_takes_little_of_the_run_is_made_each_time(connect):
     session = connect("-c pg_arrow_cache.min_execution_time=1us", prepare_threshold=None)
     session.execute("""
