@@ -267,8 +267,9 @@ def test_keys_that_are_not_noted(shop, other):
     check(shop, other, ranges, [], ["UPDATE items SET v = -1 WHERE order_id = 30"])
     arrays = "SELECT v FROM items WHERE order_id = ANY (ARRAY(SELECT id FROM orders WHERE tenant = 5)) ORDER BY id"
     check(shop, other, arrays, [], ["UPDATE items SET v = -1 WHERE order_id = 29"])
+    forced = "debug_parallel_query" if shop.info.server_version >= 160000 else "force_parallel_mode"
     shop.execute("SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; "
-                 "SET min_parallel_index_scan_size = 0; SET force_parallel_mode = on")
+                 f"SET min_parallel_index_scan_size = 0; SET parallel_leader_participation = off; SET {forced} = on")
     check(shop, other, JOIN.format(5), [], ["UPDATE items SET v = -5 WHERE order_id = 29"])
 
 
