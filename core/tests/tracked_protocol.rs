@@ -3,10 +3,11 @@
 //! So do writers that change quiet columns, or others, and answers that read these, or do not.
 //! The search must find a violation as soon as one rule is taken away.
 
+use arrow_cache_core::versions::columns::{TrackedColumns, Wish};
 use arrow_cache_core::versions::places::LINES;
 use arrow_cache_core::versions::slot::{Slot, SlotState};
 use arrow_cache_core::versions::snapshot::SnapshotView;
-use arrow_cache_core::versions::tracked::{Line, LineState, Registry, Step, TrackedColumns, Wish};
+use arrow_cache_core::versions::tracked::{Line, LineState, Registry, Step};
 use std::collections::{BTreeSet, HashSet};
 
 const DATABASE: u32 = 5;
@@ -241,8 +242,8 @@ impl Model<'_> {
         let slots: Vec<usize> = match precise {
             Some(noted) => {
                 let changes = self.changes[place];
-                let is_quiet = noted.is_quiet(changes)
-                    || (!rules.all_changed_columns_must_be_quiet && noted.quiet & changes != 0);
+                let is_quiet =
+                    noted.is_quiet(changes) || (!rules.all_changed_columns_must_be_quiet && noted.quiet & changes != 0);
                 noted.iter().map(|column| column as usize + if is_quiet { QUIETLY } else { 0 }).collect()
             }
             None => vec![COARSE],

@@ -1,7 +1,9 @@
 //! The rows behind the views: counters, entries, relations, reasons. Entries are pinned while they are read; the store
 //! takes its locks itself.
 
-use arrow_cache_core::{bit_of, Counter, EntryKind, EntryView, OutOfMemory, Reason, ReplayFault, RoomyVec, TrackedRelation};
+use arrow_cache_core::{
+    Counter, EntryKind, EntryView, OutOfMemory, Reason, ReplayFault, RoomyVec, TrackedRelation, bit_of,
+};
 use pgrx::pg_sys;
 
 use super::visible::Visible;

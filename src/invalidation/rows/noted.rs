@@ -4,8 +4,8 @@
 
 use std::cell::{Cell, RefCell};
 
+use arrow_cache_core::versions::columns::MOST_COLUMNS;
 use arrow_cache_core::versions::noted_rows::{Coarse, ColumnValue, NotedRows, RowChange};
-use arrow_cache_core::versions::tracked::MOST_COLUMNS;
 use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, quietly};
 use pgrx::pg_sys;
 
@@ -71,11 +71,7 @@ pub fn is_idle() -> bool {
 ///
 /// # Safety
 /// The relation must be open.
-pub unsafe fn place_for(
-    relation: pg_sys::Relation,
-    tracked: TrackedColumns,
-    changed: u64,
-) -> Option<(usize, Columns)> {
+pub unsafe fn place_for(relation: pg_sys::Relation, tracked: TrackedColumns, changed: u64) -> Option<(usize, Columns)> {
     // SAFETY: the caller's promise.
     let (number, columns) = unsafe { ((*relation).rd_id.to_u32(), columns(relation, tracked, changed)) };
     let known = NOTED.with_borrow_mut(|notes| {

@@ -28,7 +28,9 @@ pub use locks::lock_at_once;
 pub use names::{may_execute, may_use_schema, public_may_execute, qualified_name};
 pub use permissions::{ask_for_no_rights, for_each_selected_column, is_permitted, start_unshown};
 pub use plans::{add_relations, pruning_of_append, pruning_of_merge_append, query_id, strip_plan, unchecked_plan};
-pub use row_types::{has_generated_columns, has_virtual_columns, is_virtual_column, tuple_attribute, virtual_expressions};
+pub use row_types::{
+    has_generated_columns, has_virtual_columns, is_virtual_column, tuple_attribute, virtual_expressions,
+};
 pub use settings_table::setting_of_server;
 pub use shared_memory::{backend_number, create_area, most_backends, next_full_transaction_id, number_of_backend};
 pub use snapshots::snapshots_grow_old;
