@@ -87,8 +87,8 @@ pub struct Wish {
     pub unread: u64,
 }
 
-/// Which wishes there were last for columns of the relations of one line, and how many. Zeroed memory is none. The words
-/// need not agree: what is tracked is never wrong, and at worst of no use.
+/// Which wishes there were last for columns of the relations of one line, and how many. Zeroed memory is none. The
+/// words need not agree: what is tracked is never wrong, and at worst of no use.
 #[derive(Default)]
 pub(crate) struct Wishes {
     key: AtomicU64,

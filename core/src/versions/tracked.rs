@@ -217,8 +217,8 @@ impl<'a> Registry<'a> {
         }
     }
 
-    /// Takes the column of a wish in. Does nothing if it is tracked, or cannot be. `next` reads the next transaction id,
-    /// by a lock that also orders who is given one.
+    /// Takes the column of a wish in. Does nothing if it is tracked, or cannot be. `next` reads the next transaction
+    /// id, by a lock that also orders who is given one.
     pub fn take_in(&self, wish: &Wish, versions: &Versions<'_>, now: i64, next: impl FnOnce() -> u64) {
         let (database, relation) = (wish.database, wish.relation);
         if let Some((other, last_use)) = self.beside(database, relation)
