@@ -1,12 +1,11 @@
 //! The registry of tracked relations, one rule at a time; torn reads.
 
+use arrow_cache_core::versions::columns::{EACH_ROW, MOST_COLUMNS, TrackedColumns, Wish};
 use arrow_cache_core::versions::places::LINES;
 use arrow_cache_core::versions::slot::{Slot, SlotState};
 use arrow_cache_core::versions::slots::{Versions, slot_count};
 use arrow_cache_core::versions::snapshot::SnapshotView;
-use arrow_cache_core::versions::tracked::{
-    EACH_ROW, Line, LineState, MOST_COLUMNS, Registry, TrackedColumns, TrackedRelation, Wish,
-};
+use arrow_cache_core::versions::tracked::{Line, LineState, Registry, TrackedRelation};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 const MINUTE: i64 = 60_000_000;

@@ -3,6 +3,7 @@
 
 use std::ffi::CStr;
 
+use arrow_cache_core::EACH_ROW;
 use pgrx::pg_sys;
 
 use crate::pg::privileges;
@@ -14,7 +15,7 @@ const NAMED_RELATIONS: usize = 20;
 pub enum Extent {
     /// All of it.
     Whole,
-    /// The rows with certain values in one of these columns.
+    /// The rows with certain values in one of these columns; of `EACH_ROW`, all that are not changed in quiet ones alone.
     Rows(Vec<i16>),
     /// All of it, until this column is tracked.
     Untracked(i16),
@@ -25,10 +26,12 @@ impl Extent {
     fn told(&self, relation: pg_sys::Oid) -> Vec<u8> {
         match self {
             Self::Whole => Vec::new(),
+            Self::Rows(columns) if columns.contains(&EACH_ROW) => b" (but quiet columns)".to_vec(),
             Self::Rows(columns) => {
                 let names: Vec<_> = columns.iter().map(|column| column_name(relation, *column)).collect();
                 [b" (rows by ".to_vec(), names.join(b", ".as_slice()), b")".to_vec()].concat()
             }
+            Self::Untracked(EACH_ROW) => b" (whole until it is tracked)".to_vec(),
             Self::Untracked(column) => {
                 [b" (whole until ".to_vec(), column_name(relation, *column), b" is tracked)".to_vec()].concat()
             }

@@ -6,7 +6,7 @@
 
 use std::ffi::CStr;
 
-use arrow_cache_core::{Dependency, Reason, RoomyVec, unclear_hint};
+use arrow_cache_core::{Dependency, Reason, RoomyVec, Wish, unclear_hint};
 use pgrx::pg_sys;
 
 use super::named_relations::{Extent, column_name, is_readable, listed, relation_name};
@@ -24,7 +24,7 @@ use crate::pg::inlining::inlined;
 use crate::pg::returned::{Set, Text};
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
-use crate::query::asked_values::{scans_of, values_of};
+use crate::query::asked_values::{Asked, scans_of, values_of};
 use crate::query::checking;
 use crate::query::checking::{Checked, Offender};
 use crate::query::decomposition::{Decomposition, NO_TABLE, Values, decompose};
@@ -158,19 +158,23 @@ fn extent(
     question: &Question<'_>,
     relation: u32,
     rests_on: &[Dependency],
-    wishes: &[(u32, i16)],
+    wishes: &[Wish],
 ) -> Extent {
     let coarse = store.versions().coarse(backend::database(), relation);
     if rests_on.iter().any(|dependency| (dependency.relation, dependency.slot) == (relation, coarse)) {
         let tracked = store.registry().columns_of(backend::database(), relation).unwrap_or_default();
         let scans = scans_of(question.plan, question.params).unwrap_or_default();
-        let values = values_of(&scans, relation, |column| tracked.has(column)).unwrap_or_default();
-        let mut columns: Vec<i16> = values.into_iter().map(|(column, _)| column).collect();
+        let asked = values_of(&scans, relation, |column| tracked.has(column));
+        let columns = asked.into_iter().flat_map(|Asked { values, probes }| {
+            values.into_iter().map(|(column, _)| column).chain(probes.into_iter().map(|probe| probe.column))
+        });
+        let mut columns: Vec<i16> = columns.collect();
+        columns.sort_unstable();
         columns.dedup();
         return Extent::Rows(columns);
     }
-    let wished = wishes.iter().find(|(other, _)| *other == relation && can_be_tracked(relation));
-    wished.map_or(Extent::Whole, |(_, column)| Extent::Untracked(*column))
+    let wished = wishes.iter().find(|wish| wish.relation == relation && can_be_tracked(relation));
+    wished.map_or(Extent::Whole, |wish| Extent::Untracked(wish.column))
 }
 
 /// What a query is refused for, as the rest of the sentence "It …".

@@ -1,7 +1,8 @@
-//! Which columns of a relation a plan does not read: a change of these alone leaves its answer as it is. The rights that
-//! a statement asks for name all columns that its query reads, whatever plan computes it. Three readers are not named:
-//! policies of row security (`has_row_security`), generated columns (whoever changes a table that has some changes all
-//! columns), and scans for which no right is asked, such as those of children, which read all. Keeps nothing.
+//! Which columns of a relation a plan does not read: a change of these alone leaves its answer as it is. The rights
+//! that a statement asks for name all columns that its query reads, whatever plan computes it. Three readers are not
+//! named. Policies of row security may read any column (`has_row_security`). Generated columns read others, so whoever
+//! changes a table that has some changes all. Scans for which no right is asked, as of children, read all. Keeps
+//! nothing.
 
 use arrow_cache_core::bit_of;
 use pgrx::pg_sys::{self, RTEKind};
@@ -10,8 +11,8 @@ use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat;
 use crate::pg::tree::{Tree, child, child_text, children};
 
-/// The columns that no scan of a plan reads, by their bits, of each relation of its range table, sorted by relation. The
-/// entries of one relation count together: the planner may have one scan read the columns of two (18).
+/// The columns that no scan of a plan reads, by their bits, of each relation of its range table, sorted by relation.
+/// The entries of one relation count together: the planner may have one scan read the columns of two (18).
 pub fn unread_columns(plan: Tree<'_, pg_sys::PlannedStmt>) -> Vec<(u32, u64)> {
     let relations = children!(plan.rtable as RangeTblEntry).filter(|entry| entry.rtekind == RTEKind::RTE_RELATION);
     let mut all: Vec<_> = relations.map(|entry| (entry.relid.to_u32(), unread_of(plan, entry))).collect();

@@ -2,10 +2,11 @@
 
 use super::search::{both, zeroed};
 use crate::atomics::AtomicU64;
+use crate::versions::columns::Wish;
 use crate::versions::places::LINES;
 use crate::versions::slot::Slot;
 use crate::versions::slots::{LEAST_SLOTS, Versions};
-use crate::versions::tracked::{Line, Registry, Wish};
+use crate::versions::tracked::{Line, Registry};
 
 const WISH: Wish = Wish { database: 1, relation: 5, column: 3, unread: 0 };
 

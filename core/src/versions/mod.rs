@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `definers` | which slots stand for definitions that are being changed at this moment |
 //! | `tracked` | of which relations writers note which values they change |
+//! | `columns` | which columns are tracked, quiet, or wished for |
 //! | `slots` | the slots of all relations, values and databases, and the floor below which nothing is known |
 //! | `slot` | one version, and the transactions that have published to it |
 //! | `snapshot` | which of these a snapshot sees |
@@ -16,6 +17,7 @@
 //! | `places` | where relations have their places |
 
 mod asked_xids;
+pub mod columns;
 pub(crate) mod definers;
 pub mod noted_rows;
 pub mod places;
@@ -27,9 +29,10 @@ pub mod tracked;
 pub mod xid_window;
 
 pub use asked_xids::AskedXids;
+pub use columns::{EACH_ROW, ITS_VALUE, TrackedColumns, Wish, bit_of};
 pub use definers::Definers;
 pub use places::quietly;
 pub use slot::Slot;
 pub use slots::{SlotId, Versions};
 pub use snapshot::{SnapshotView, widen_xid};
-pub use tracked::{EACH_ROW, ITS_VALUE, Registry, TrackedColumns, TrackedRelation, Wish, bit_of};
+pub use tracked::{Registry, TrackedRelation};

@@ -21,99 +21,17 @@
 //! become more while a relation is tracked: an answer that reads none of those of today reads none of those of later.
 
 use crate::atomics::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use crate::versions::columns::{EACH_ROW, MOST_COLUMNS, TrackedColumns, Wish, Wishes};
 use crate::versions::places::{LINES, key_of, line_of};
 use crate::versions::sequence::SequenceWord;
 use crate::versions::slots::Versions;
 
-/// Most columns of a relation that are tracked.
-pub const MOST_COLUMNS: usize = 4;
-/// A column that each table has, and whose value is the same in all rows. An answer without conditions rests on it.
-pub const EACH_ROW: i16 = i16::MAX;
-/// That value, by its hash.
-pub const ITS_VALUE: u64 = 0;
-/// So many wishes for a column, with no others between, take it in.
-const ENOUGH_WISHES: u64 = 8;
 /// So many publications without a quiet one show that a relation is tracked in vain by `EACH_ROW` alone.
 const ENOUGH_LOUD: u64 = 1000;
 /// A relation that was of no use for so long, in microseconds, gives way to another one.
 const IDLE_MICROS: i64 = 10 * 60 * 1_000_000;
 /// How exactly it is known when a line was of use last, in microseconds.
 const USE_MICROS: i64 = 1_000_000;
-
-/// The columns of a tracked relation.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct TrackedColumns {
-    /// Another one for each change of the columns: what was noted under one says nothing under another.
-    pub generation: u64,
-    /// Their numbers; 0 for none.
-    pub columns: [i16; MOST_COLUMNS],
-    /// The quiet columns, by their bits (`bit_of`). No tracked column is among them.
-    pub quiet: u64,
-}
-
-/// The bit of a column in a set of columns; all above 63 share the first one, which no quiet column has.
-#[must_use]
-pub const fn bit_of(column: i16) -> u64 {
-    if column > 0 && column < 64 { 1 << column } else { 1 }
-}
-
-/// The columns that are unread both here and there; the first ones if there are none, as nothing would be quiet then.
-const fn agreed(unread: u64, other: u64) -> u64 {
-    if unread & other == 0 { unread } else { unread & other }
-}
-
-impl TrackedColumns {
-    /// The numbers of the columns.
-    pub fn iter(&self) -> impl Iterator<Item = i16> + use<> {
-        self.columns.into_iter().filter(|column| *column != 0)
-    }
-
-    /// Returns true if the column is among them.
-    #[must_use]
-    pub fn has(&self, column: i16) -> bool {
-        self.iter().any(|own| own == column)
-    }
-
-    /// Returns true if a change of these columns, by their bits, leaves the tracked ones as they are.
-    #[must_use]
-    pub fn keeps(&self, changed: u64) -> bool {
-        self.iter().all(|column| column == EACH_ROW || changed & bit_of(column) == 0)
-    }
-
-    /// Returns true if all of these columns, by their bits, are quiet.
-    #[must_use]
-    pub const fn is_quiet(&self, changed: u64) -> bool {
-        changed & !self.quiet == 0
-    }
-
-    /// Returns true if values of rows need not be looked at to know them.
-    #[must_use]
-    pub fn is_each_row(&self) -> bool {
-        self.iter().eq([EACH_ROW])
-    }
-
-    /// These columns and the one of a wish, if there is room for it. Of the quiet columns those stay that the wish
-    /// leaves unread.
-    fn with(mut self, wish: &Wish) -> Option<Self> {
-        let place = self.columns.iter_mut().find(|place| **place == 0)?;
-        *place = wish.column;
-        self.quiet = agreed(self.quiet, wish.unread) & !(bit_of(wish.column) | 1);
-        Some(self)
-    }
-}
-
-/// A wish that a column of a relation were tracked: an answer was stored that would rest on its values.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wish {
-    /// The database of the relation.
-    pub database: u32,
-    /// The relation.
-    pub relation: u32,
-    /// The number of the column.
-    pub column: i16,
-    /// The columns that the answer does not read, by their bits.
-    pub unread: u64,
-}
 
 /// Where a line is in its life. Zeroed memory is a free line.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -145,15 +63,12 @@ pub struct Line {
     life: AtomicU64,
     since: AtomicI64,
     quiet: AtomicU64,
-    /// These need not agree with the others: when an answer was stored last that rests on values, and for which column
-    /// there were wishes last, how many, and what their answers do not read.
+    /// These need not agree with the others: when an answer was stored last that rests on values, how many publications
+    /// there were since the last quiet one, and the relation that was given back for that.
     last_use: AtomicI64,
-    wished_key: AtomicU64,
-    wishes: AtomicU64,
-    unread: AtomicU64,
-    /// How many publications there were since the last quiet one, and the relation that was given back for that.
     loud: AtomicU64,
     vain_key: AtomicU64,
+    wishes: Wishes,
 }
 
 const _: () = assert!(size_of::<Line>() == 128);
@@ -208,12 +123,10 @@ impl Line {
 
 impl From<LineState> for Line {
     fn from(state: LineState) -> Self {
-        let [key, columns, life, quiet] = std::array::from_fn(|_| AtomicU64::new(0));
-        let [wished_key, wishes, unread, loud, vain_key] = std::array::from_fn(|_| AtomicU64::new(0));
+        let [key, columns, life, quiet, loud, vain_key] = std::array::from_fn(|_| AtomicU64::new(0));
         let [since, last_use] = std::array::from_fn(|_| AtomicI64::new(0));
-        let word = SequenceWord::moved(0);
-        let line =
-            Self { word, key, columns, life, since, quiet, last_use, wished_key, wishes, unread, loud, vain_key };
+        let (word, wishes) = (SequenceWord::moved(0), Wishes::default());
+        let line = Self { word, key, columns, life, since, quiet, last_use, loud, vain_key, wishes };
         line.store(&state);
         line
     }
@@ -282,32 +195,7 @@ impl<'a> Registry<'a> {
     /// Counts a wish. If there were enough for its column, returns one for what they agree to leave unread.
     #[must_use]
     pub fn wish(&self, wish: &Wish) -> Option<Wish> {
-        let line = self.line(wish.database, wish.relation);
-        let (key, number) = (key_of(wish.database, wish.relation), u64::from(wish.column.cast_unsigned()));
-        let wishes = line.wishes.load(Relaxed);
-        let is_same = line.wished_key.load(Relaxed) == key && wishes & 0xffff == number;
-        let (count, unread) = match (is_same, wishes >> 16) {
-            (true, count) => {
-                let before = line.unread.load(Relaxed);
-                // An answer that reads everything has no part in it.
-                (count + 1, agreed(if before == 0 { wish.unread } else { before }, wish.unread))
-            }
-            // A wish for each row gives way to all others.
-            (false, count) if count > 1 && wish.column == EACH_ROW => return None,
-            (false, count) if count <= 1 || wishes & 0xffff == EACH_ROW as u64 => {
-                line.wished_key.store(key, Relaxed);
-                (1, wish.unread)
-            }
-            // The wishes before weigh less.
-            (false, count) => {
-                line.wishes.store((count - 1) << 16 | wishes & 0xffff, Relaxed);
-                return None;
-            }
-        };
-        line.unread.store(unread, Relaxed);
-        let is_enough = count >= ENOUGH_WISHES;
-        line.wishes.store(if is_enough { 0 } else { count << 16 | number }, Relaxed);
-        is_enough.then_some(Wish { unread, ..*wish })
+        self.line(wish.database, wish.relation).wishes.count(wish)
     }
 
     /// Counts a publication of a relation that is tracked by `EACH_ROW` alone. If there was no quiet one among the last
@@ -329,8 +217,8 @@ impl<'a> Registry<'a> {
         }
     }
 
-    /// Takes the column of a wish in. Does nothing if it is tracked, or cannot be. `next` reads the next transaction id,
-    /// by a lock that also orders who is given one.
+    /// Takes the column of a wish in. Does nothing if it is tracked, or cannot be. `next` reads the next transaction
+    /// id, by a lock that also orders who is given one.
     pub fn take_in(&self, wish: &Wish, versions: &Versions<'_>, now: i64, next: impl FnOnce() -> u64) {
         let (database, relation) = (wish.database, wish.relation);
         if let Some((other, last_use)) = self.beside(database, relation)

@@ -4,8 +4,8 @@
 
 use std::cell::{Cell, RefCell};
 
+use arrow_cache_core::versions::columns::MOST_COLUMNS;
 use arrow_cache_core::versions::noted_rows::{Coarse, ColumnValue, NotedRows, RowChange};
-use arrow_cache_core::versions::tracked::MOST_COLUMNS;
 use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, quietly};
 use pgrx::pg_sys;
 
@@ -66,8 +66,8 @@ pub fn is_idle() -> bool {
 }
 
 /// Where the changes of a relation are noted, and its columns; `None` if they are not noted. A statement begins that
-/// may change it, and finds that these columns are tracked; its own updates set those of `changed`. Their types are those of this statement: an earlier one may
-/// have found others, in a subtransaction that was rolled back.
+/// may change it, and finds that these columns are tracked. Their types are those of this statement: an earlier one may
+/// have found others, in a subtransaction that was rolled back. Updates of its own set the columns of `changed`.
 ///
 /// # Safety
 /// The relation must be open.

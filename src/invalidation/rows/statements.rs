@@ -88,8 +88,11 @@ unsafe fn changed_columns(node: *const pg_sys::ModifyTableState) -> u64 {
             return u64::MAX;
         }
         let plan = (*node).ps.plan.cast::<pg_sys::ModifyTable>();
-        let of_target = nodes::<pg_sys::List>((*plan).updateColnosLists).next();
-        of_target.map_or(u64::MAX, |list| integers(list).fold(0, |set, column| set | bit_of(column as i16)))
+        let mut lists = nodes::<pg_sys::List>((*plan).updateColnosLists);
+        match (lists.next(), lists.next()) {
+            (Some(list), None) => integers(list).fold(0, |set, column| set | bit_of(column as i16)),
+            _ => u64::MAX,
+        }
     }
 }
 

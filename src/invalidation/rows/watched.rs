@@ -10,7 +10,7 @@
 
 use std::cell::RefCell;
 
-use arrow_cache_core::versions::tracked::MOST_COLUMNS;
+use arrow_cache_core::versions::columns::MOST_COLUMNS;
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 

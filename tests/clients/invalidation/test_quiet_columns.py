@@ -142,7 +142,7 @@ def test_changes(session, other, name):
     assert left(session, QUESTIONS) == [question for question in QUESTIONS if question in expected]
     # What is stored now is outdated by the next change.
     store(session, QUESTIONS)
-    other.execute("INSERT INTO other VALUES (5, 5) ON CONFLICT DO NOTHING")
+    other.execute("INSERT INTO other SELECT 5, 5 WHERE NOT EXISTS (SELECT FROM other WHERE id = 5)")
     other.execute("UPDATE t SET name = name || '!', tenant = 5 WHERE id = 16")
     assert not set(left(session, QUESTIONS)) - {BESIDE}
 

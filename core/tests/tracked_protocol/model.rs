@@ -1,12 +1,10 @@
-//! Every interleaving of a few writers and readers with a relation that is taken in, gets another column, and is taken
-//! out again, through the real code: no reader is served an answer over values that its own snapshot would not give.
-//! So do writers that change quiet columns, or others, and answers that read these, or do not.
-//! The search must find a violation as soon as one rule is taken away.
+//! Writers, readers and a registrar, of which each takes its next step whenever the others have not ended.
 
+use arrow_cache_core::versions::columns::{TrackedColumns, Wish};
 use arrow_cache_core::versions::places::LINES;
 use arrow_cache_core::versions::slot::{Slot, SlotState};
 use arrow_cache_core::versions::snapshot::SnapshotView;
-use arrow_cache_core::versions::tracked::{Line, LineState, Registry, Step, TrackedColumns, Wish};
+use arrow_cache_core::versions::tracked::{Line, LineState, Registry, Step};
 use std::collections::{BTreeSet, HashSet};
 
 const DATABASE: u32 = 5;
@@ -20,14 +18,14 @@ const QUIETLY: usize = 3;
 const SLOTS: usize = 7;
 
 /// Columns that writers change.
-const SEEN: u64 = 1 << 3;
-const VISITS: u64 = 1 << 4;
-const NAME: u64 = 1 << 5;
+pub const SEEN: u64 = 1 << 3;
+pub const VISITS: u64 = 1 << 4;
+pub const NAME: u64 = 1 << 5;
 
 /// What an answer is over: the column, the slot of the value, and the columns that it reads.
-type Question = (i16, usize, u64);
-const QUESTIONS: [Question; 3] = [(1, 1, NAME), (2, 2, NAME), (1, OTHER, NAME)];
-const OF_QUIET_COLUMNS: [Question; 4] = [(1, 1, NAME), (1, 1, NAME | SEEN), (1, 1, VISITS), (2, 2, VISITS)];
+pub type Question = (i16, usize, u64);
+pub const QUESTIONS: [Question; 3] = [(1, 1, NAME), (2, 2, NAME), (1, OTHER, NAME)];
+pub const OF_QUIET_COLUMNS: [Question; 4] = [(1, 1, NAME), (1, 1, NAME | SEEN), (1, 1, VISITS), (2, 2, VISITS)];
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd)]
 enum At {
@@ -50,7 +48,7 @@ struct Writer {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Past {
+pub enum Past {
     Whole,
     /// Only those who still run.
     Running,
@@ -58,22 +56,22 @@ enum Past {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Rules {
-    past: Past,
-    only_settled_lines_are_used: bool,
-    closing_lines_count: bool,
-    coarse_moves_at_the_end: bool,
-    coarse_is_read_before_the_line: bool,
-    counts_are_compared: bool,
-    generations_are_compared: bool,
-    quiet_columns_only_shrink: bool,
-    quiet_changes_concern_those_who_read: bool,
-    all_changed_columns_must_be_quiet: bool,
-    values_are_seen_whole: bool,
-    coarse_is_kept: bool,
+pub struct Rules {
+    pub past: Past,
+    pub only_settled_lines_are_used: bool,
+    pub closing_lines_count: bool,
+    pub coarse_moves_at_the_end: bool,
+    pub coarse_is_read_before_the_line: bool,
+    pub counts_are_compared: bool,
+    pub generations_are_compared: bool,
+    pub quiet_columns_only_shrink: bool,
+    pub quiet_changes_concern_those_who_read: bool,
+    pub all_changed_columns_must_be_quiet: bool,
+    pub values_are_seen_whole: bool,
+    pub coarse_is_kept: bool,
 }
 
-const ALL_RULES: Rules = Rules {
+pub const ALL_RULES: Rules = Rules {
     past: Past::Whole,
     only_settled_lines_are_used: true,
     closing_lines_count: true,
@@ -90,7 +88,7 @@ const ALL_RULES: Rules = Rules {
 
 /// What the registrar does next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Act {
+pub enum Act {
     /// The column, and what the answers do not read that wish for it.
     Open(i16, u64),
     ReadNext,
@@ -100,7 +98,7 @@ enum Act {
     Move,
     Free,
 }
-use Act::{Close, Free, Move, Open, PublishPast, ReadNext, Settle};
+pub use Act::{Close, Free, Move, Open, PublishPast, ReadNext, Settle};
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Snapshot {
@@ -142,19 +140,19 @@ struct World {
 }
 
 #[derive(Default)]
-struct Outcome {
-    hits: usize,
-    hits_beside_changes: usize,
-    violations: usize,
+pub struct Outcome {
+    pub hits: usize,
+    pub hits_beside_changes: usize,
+    pub violations: usize,
 }
 
-struct Model<'a> {
+pub struct Model<'a> {
     /// The id of each writer, and the columns that it changes.
-    xids: &'a [u64],
-    changes: &'a [u64],
-    questions: &'a [Question],
-    acts: &'a [Act],
-    rules: Rules,
+    pub xids: &'a [u64],
+    pub changes: &'a [u64],
+    pub questions: &'a [Question],
+    pub acts: &'a [Act],
+    pub rules: Rules,
 }
 
 fn wish(column: i16, unread: u64) -> Wish {
@@ -425,7 +423,7 @@ impl Model<'_> {
         }
     }
 
-    fn explore(&self, readers: usize) -> Outcome {
+    pub fn explore(&self, readers: usize) -> Outcome {
         let mut outcome = Outcome::default();
         let writer = Writer { at: At::Waiting, noted: None, found: None };
         let start = World {
@@ -454,117 +452,5 @@ impl Model<'_> {
             }
         }
         outcome
-    }
-}
-
-const TAKEN_IN: [Act; 4] = [Open(1, 0), ReadNext, PublishPast, Settle];
-const READ_TOO_EARLY: [Act; 4] = [ReadNext, Open(1, 0), PublishPast, Settle];
-const TAKEN_OUT: [Act; 3] = [Close, Move, Free];
-const SECOND_COLUMN: [Act; 4] = [Open(2, 0), ReadNext, PublishPast, Settle];
-const QUIET: [Act; 4] = [Open(1, SEEN | VISITS), ReadNext, PublishPast, Settle];
-const LESS_QUIET: [Act; 4] = [Open(2, SEEN), ReadNext, PublishPast, Settle];
-const FIRST_LESS: [Act; 4] = [Open(1, SEEN), ReadNext, PublishPast, Settle];
-const THEN_MORE: [Act; 4] = [Open(2, SEEN | VISITS), ReadNext, PublishPast, Settle];
-
-fn explore(xids: &[u64], acts: &[&[Act]], readers: usize, rules: Rules) -> Outcome {
-    let acts = acts.concat();
-    let changes: Vec<u64> = xids.iter().map(|_| NAME).collect();
-    Model { xids, changes: &changes, questions: &QUESTIONS, acts: &acts, rules }.explore(readers)
-}
-
-fn explore_quiet(changes: &[u64], acts: &[&[Act]], rules: Rules) -> Outcome {
-    let (acts, xids) = (acts.concat(), &[1, 2][..changes.len()]);
-    Model { xids, changes, questions: &OF_QUIET_COLUMNS, acts: &acts, rules }.explore(2)
-}
-
-fn holds(xids: &[u64], acts: &[&[Act]], readers: usize) {
-    let outcome = explore(xids, acts, readers, ALL_RULES);
-    assert_eq!(outcome.violations, 0, "{xids:?} {acts:?}");
-    assert!(outcome.hits > 0, "{xids:?} {acts:?}: nobody was ever served, which proves nothing");
-    assert!(outcome.hits_beside_changes > 0, "{xids:?} {acts:?}: no answer has outlived a change of another value");
-}
-
-/// Miri would take minutes for these, and they have no unsafe code that it could check.
-const QUICK: bool = cfg!(miri);
-
-#[test]
-fn one_writer_while_a_relation_comes_and_goes() {
-    if QUICK {
-        return;
-    }
-    holds(&[1], &[&TAKEN_IN], 3);
-    holds(&[1], &[&TAKEN_IN, &TAKEN_OUT], 2);
-    holds(&[1], &[&TAKEN_IN, &TAKEN_OUT, &TAKEN_IN], 2);
-    holds(&[1], &[&TAKEN_IN, &SECOND_COLUMN], 2);
-    holds(&[1], &[&TAKEN_IN, &SECOND_COLUMN, &TAKEN_OUT], 2);
-}
-
-#[test]
-fn two_writers_while_a_relation_comes_and_goes() {
-    if QUICK {
-        return;
-    }
-    holds(&[1, 2], &[&TAKEN_IN], 2);
-    holds(&[1, 2], &[&TAKEN_IN, &TAKEN_OUT], 2);
-    holds(&[1, 2], &[&TAKEN_IN, &SECOND_COLUMN], 2);
-}
-
-#[test]
-fn quiet_columns_that_become_fewer() {
-    if QUICK {
-        return;
-    }
-    for changes in [SEEN, VISITS, SEEN | NAME] {
-        for acts in [&[&QUIET[..], &LESS_QUIET][..], &[&FIRST_LESS, &THEN_MORE], &[&QUIET, &TAKEN_OUT, &FIRST_LESS]] {
-            let outcome = explore_quiet(&[changes], acts, ALL_RULES);
-            assert_eq!(outcome.violations, 0, "{changes} {acts:?}");
-            assert!(outcome.hits > 0);
-        }
-    }
-    for changes in [[SEEN, NAME], [SEEN, VISITS]] {
-        let outcome = explore_quiet(&changes, &[&QUIET], ALL_RULES);
-        assert_eq!(outcome.violations, 0, "{changes:?}");
-        assert!(outcome.hits_beside_changes > 0, "no answer has outlived a change of a quiet column");
-    }
-}
-
-#[test]
-fn the_search_finds_what_each_missing_rule_of_quiet_columns_breaks() {
-    if QUICK {
-        return;
-    }
-    let rules = ALL_RULES;
-    let cases: [(&str, Rules, u64, &[&[Act]]); 4] = [
-        ("shrinking", Rules { quiet_columns_only_shrink: false, ..rules }, VISITS, &[&FIRST_LESS, &THEN_MORE]),
-        ("reading", Rules { quiet_changes_concern_those_who_read: false, ..rules }, SEEN, &[&QUIET]),
-        ("all", Rules { all_changed_columns_must_be_quiet: false, ..rules }, SEEN | NAME, &[&QUIET]),
-        ("the past", Rules { past: Past::Nothing, ..rules }, VISITS, &[&QUIET, &LESS_QUIET]),
-    ];
-    for (name, rules, changes, acts) in cases {
-        assert!(explore_quiet(&[changes], acts, rules).violations > 0, "{name}: not caught");
-    }
-}
-
-#[test]
-fn the_search_finds_what_each_missing_rule_breaks() {
-    if QUICK {
-        return;
-    }
-    let cases: [(&str, Rules, &[&[Act]]); 11] = [
-        ("the past", Rules { past: Past::Nothing, ..ALL_RULES }, &[&TAKEN_IN]),
-        ("those of the past that have ended", Rules { past: Past::Running, ..ALL_RULES }, &[&TAKEN_IN]),
-        ("next", ALL_RULES, &[&READ_TOO_EARLY]),
-        ("settled", Rules { only_settled_lines_are_used: false, ..ALL_RULES }, &[&TAKEN_IN]),
-        ("closing", Rules { closing_lines_count: false, ..ALL_RULES }, &[&TAKEN_IN, &TAKEN_OUT]),
-        ("move", Rules { coarse_moves_at_the_end: false, ..ALL_RULES }, &[&TAKEN_IN, &TAKEN_OUT]),
-        ("order", Rules { coarse_is_read_before_the_line: false, ..ALL_RULES }, &[&TAKEN_IN, &TAKEN_OUT]),
-        ("counts", Rules { counts_are_compared: false, ..ALL_RULES }, &[&TAKEN_IN]),
-        ("values", Rules { values_are_seen_whole: false, ..ALL_RULES }, &[&TAKEN_IN]),
-        ("coarse at the end", Rules { coarse_is_kept: false, ..ALL_RULES }, &[&TAKEN_IN, &TAKEN_OUT]),
-        ("generations", Rules { generations_are_compared: false, ..ALL_RULES }, &[&TAKEN_IN, &SECOND_COLUMN]),
-    ];
-    for (name, rules, acts) in cases {
-        let caught = [1, 2].into_iter().any(|writers| explore(&[1, 2][..writers], acts, 2, rules).violations > 0);
-        assert!(caught, "{name}: not caught");
     }
 }
