@@ -15,7 +15,7 @@ const NAMED_RELATIONS: usize = 20;
 pub enum Extent {
     /// All of it.
     Whole,
-    /// The rows with certain values in one of these columns; of `EACH_ROW`, all that are not changed in quiet ones alone.
+    /// The rows with certain values in one of these columns; in `EACH_ROW`, all, but for changes of quiet columns.
     Rows(Vec<i16>),
     /// All of it, until this column is tracked.
     Untracked(i16),
@@ -31,7 +31,6 @@ impl Extent {
                 let names: Vec<_> = columns.iter().map(|column| column_name(relation, *column)).collect();
                 [b" (rows by ".to_vec(), names.join(b", ".as_slice()), b")".to_vec()].concat()
             }
-            Self::Untracked(EACH_ROW) => b" (whole until it is tracked)".to_vec(),
             Self::Untracked(column) => {
                 [b" (whole until ".to_vec(), column_name(relation, *column), b" is tracked)".to_vec()].concat()
             }

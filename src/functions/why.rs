@@ -6,7 +6,7 @@
 
 use std::ffi::CStr;
 
-use arrow_cache_core::{Dependency, Reason, RoomyVec, Wish, unclear_hint};
+use arrow_cache_core::{Dependency, EACH_ROW, Reason, RoomyVec, Wish, unclear_hint};
 use pgrx::pg_sys;
 
 use super::named_relations::{Extent, column_name, is_readable, listed, relation_name};
@@ -173,7 +173,8 @@ fn extent(
         columns.dedup();
         return Extent::Rows(columns);
     }
-    let wished = wishes.iter().find(|wish| wish.relation == relation && can_be_tracked(relation));
+    let is_wished = |wish: &&Wish| wish.relation == relation && wish.column != EACH_ROW && can_be_tracked(relation);
+    let wished = wishes.iter().find(is_wished);
     wished.map_or(Extent::Whole, |wish| Extent::Untracked(wish.column))
 }
 
