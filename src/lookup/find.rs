@@ -219,13 +219,13 @@ fn miss(
     let reads_foreign = foreign::check_settled(store, question.plan)?;
     // What names in functions stand for rests on the version of the catalogs, which is in the key.
     let is_settled = !traits.resolves_names() || rules::are_settled();
-    let refused = if is_settled && rules::is_plan_current(store, &planned, current) {
-        // One that is known to be quick is looked up for what others have stored.
-        let is_quick = || !terms.insisted && quick_statements::are_quick(statement.fingerprint);
-        let refused = admission::refusal(store, key, terms, question.only_asked);
-        refused.or_else(|| is_quick().then_some(Reason::TooQuick))
-    } else {
-        Some(Reason::DdlInProgress)
+    let refused = match is_settled && rules::is_plan_current(store, &planned, current) {
+        true => admission::refusal(store, key, terms, question.only_asked).or_else(|| {
+            // One that is known to be quick is looked up for what others have stored.
+            let is_quick = !terms.insisted && quick_statements::are_quick(statement.fingerprint);
+            is_quick.then_some(Reason::TooQuick)
+        }),
+        false => Some(Reason::DdlInProgress),
     };
     let plan = question.plan;
     let mut gaps = Vec::new();
