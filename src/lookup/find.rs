@@ -227,8 +227,7 @@ fn miss(
         }),
         false => Some(Reason::DdlInProgress),
     };
-    let plan = question.plan;
-    let mut gaps = Vec::new();
+    let (plan, mut gaps) = (question.plan, Vec::new());
     if !cuts.is_none() && question.only_asked {
         gaps::check(store, plan, &clock, &cuts)?;
     } else if !cuts.is_none() && refused.is_none() {
