@@ -1,5 +1,5 @@
 # Changes of definitions on a primary, which does not preload the library, outdate on the standby what rests on them: columns, names,
-# types, views, functions, rights, policies, partitions, databases. New relations outdate nothing. So it stays when catalogs have been
+# types, views, functions, rights, policies, partitions, databases. New relations, and other roles, outdate nothing. So it stays when catalogs have been
 # rewritten and lie in other files than their first.
 
 use strict;
@@ -128,24 +128,24 @@ my @RIGHTS = (
 		change => ['REVOKE SELECT (v) ON {t} FROM reader'] },
 	{ name => 'GRANT to another', setup => [$GRANT], role => 'reader', change => ['GRANT SELECT ON {t} TO idle'], same => 1 },
 	{ name => 'REVOKE of a membership', role => 'reader', setup => [ 'GRANT SELECT ON {t} TO team', 'GRANT team TO reader' ],
-		change => ['REVOKE team FROM reader'], others => 'outdated' },
+		change => ['REVOKE team FROM reader'], others => 'either' },
 	{ name => 'ENABLE ROW LEVEL SECURITY', role => 'reader', setup => \@FENCE, change => [$ENABLE] },
 	{ name => 'ALTER POLICY', role => 'reader', setup => [ @FENCE, $ENABLE ], change => ['ALTER POLICY fence ON {t} USING (id = 3)'],
 		steps => [ { name => 'again', change => ['ALTER POLICY fence ON {t} USING (id = 4)'] } ] },
 	{ name => 'DROP POLICY', role => 'reader', setup => [ @FENCE, $ENABLE ], change => ['DROP POLICY fence ON {t}'] },
-	{ name => 'a policy for a membership', role => 'reader', others => 'outdated', change => ['GRANT team TO reader'],
+	{ name => 'a policy for a membership', role => 'reader', others => 'either', change => ['GRANT team TO reader'],
 		setup => [ @FENCE, 'CREATE POLICY more ON {t} TO team USING (id > 8)', $ENABLE ],
-		steps => [ { name => 'which ends', change => ['REVOKE team FROM reader'], others => 'outdated' } ] },
-	{ name => 'BYPASSRLS', role => 'reader', setup => [ @FENCE, $ENABLE ], change => ['ALTER ROLE reader BYPASSRLS'], others => 'outdated',
-		steps => [ { name => 'which ends', change => ['ALTER ROLE reader NOBYPASSRLS'], others => 'outdated' } ] },
+		steps => [ { name => 'which ends', after => 'either', change => ['REVOKE team FROM reader'], others => 'either' } ] },
+	{ name => 'BYPASSRLS', role => 'reader', setup => [ @FENCE, $ENABLE ], change => ['ALTER ROLE reader BYPASSRLS'], others => 'either',
+		steps => [ { name => 'which ends', after => 'either', change => ['ALTER ROLE reader NOBYPASSRLS'], others => 'either' } ] },
 	{ name => 'REVOKE on a function', role => 'reader', setup => [ $GRANT, "CREATE $DOUBLE" ], query => $CALLED, others => 'outdated',
 		change => ['REVOKE EXECUTE ON FUNCTION double_{n} FROM public'] },
 	{ name => 'a new owner of a view', query => 'SELECT count(*) FROM o_{n}', setup => [ 'CREATE VIEW o_{n} AS SELECT * FROM {t}' ],
 		change => ['ALTER VIEW o_{n} OWNER TO idle'] },
-	{ name => 'a new role', change => ['CREATE ROLE role_{n}'], same => 1, others => 'outdated' },
+	{ name => 'a new role', change => ['CREATE ROLE role_{n}'], same => 1, after => 'kept', others => 'either' },
 	{ name => 'a setting of a role', change => ['ALTER ROLE reader SET work_mem = 8192'], after => 'kept' },
-	{ name => 'a changed role', change => ['ALTER ROLE idle CREATEDB'], same => 1, others => 'outdated' },
-	{ name => 'a dropped role', setup => ['CREATE ROLE role_{n}'], change => ['DROP ROLE role_{n}'], same => 1, others => 'outdated' },
+	{ name => 'a changed role', change => ['ALTER ROLE idle CREATEDB'], same => 1, after => 'kept', others => 'either' },
+	{ name => 'a dropped role', setup => ['CREATE ROLE role_{n}'], change => ['DROP ROLE role_{n}'], same => 1, after => 'kept', others => 'either' },
 );
 
 # Catalogs in other files than their first: their records do not tell any more which catalog they are about.
