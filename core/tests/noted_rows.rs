@@ -161,6 +161,7 @@ fn values_of_as_many_changes_are_noted_as_may_be() {
     for value in 1..MOST_CHANGES as u64 {
         server.change(RowChange::Update, value);
         rows.add_change(RowChange::Update, || None);
+        rows.look();
         for _ in 0..2 {
             rows.add_value((1, value));
             rows.add_value((1, value - 1));
@@ -170,6 +171,11 @@ fn values_of_as_many_changes_are_noted_as_may_be() {
     assert_eq!(rows.values(7, &server.counted()), Ok(&all[..]));
     server.change(RowChange::Update, 0);
     rows.add_change(RowChange::Update, || None);
+    rows.look();
+    assert_eq!(rows.values(7, &server.counted()), Ok(&all[..]));
+    server.change(RowChange::Update, 0);
+    rows.add_change(RowChange::Update, || None);
+    rows.look();
     rows.add_value((1, 0));
     assert_eq!(rows.values(7, &server.counted()), Err(Coarse::Overflow));
 }
