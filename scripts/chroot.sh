@@ -5,7 +5,7 @@
 #   scripts/chroot.sh --fresh bookworm|trixie|forky COMMAND...  in a copy of the bare release, without Rust, which is removed afterwards
 #
 # A release is prepared once, below target/chroots/, by debootstrap from the mirror that the machine's own apt uses. Each has a
-# target/ of its own. Mounts belong to a mount namespace of the command and vanish with it. Needs root. PG_CONFIG is that of the
+# target/ of its own, but what cargo compiles is shared by trixie and later ones: most crates know no server. Mounts belong to a mount namespace of the command and vanish with it. Needs root. PG_CONFIG is that of the
 # release. Status 69 (EX_UNAVAILABLE) means that there is no such chroot here; else the status is the command's.
 set -euo pipefail
 
@@ -78,16 +78,25 @@ if [ ! -e "$place/prepared" ]; then
     cp -a "$bare/." "$place.part" && rm -rf "$place" && mv "$place.part" "$place"
 fi
 mkdir -p "$chroots/$release.target" "$place/pg_arrow_cache" "$place/rust/cargo" "$place/rust/rustup"
+# What is compiled in C on a later release may need a later C library than bookworm has.
+compiled=
+[ "$release" = bookworm ] || compiled=$chroots/compiled
 
 # Inside the namespace: mount what the command needs, and start it in the project.
 # shellcheck disable=SC2016   # the variables are those of the inner shell
 inside='
     set -e
-    place=$1 root=$2 target=$3 fresh=$4 major=$5; shift 5
+    place=$1 root=$2 target=$3 fresh=$4 major=$5 compiled=$6; shift 6
     mount --make-rprivate /
     mount --rbind /proc "$place/proc"; mount --rbind /sys "$place/sys"; mount --rbind /dev "$place/dev"
     mount --bind "$root" "$place/pg_arrow_cache"
     mount --bind "$target" "$place/pg_arrow_cache/target"
+    if [ -n "$compiled" ]; then
+        for profile in quick release; do
+            mkdir -p "$compiled/$profile" "$target/$profile"
+            mount --bind "$compiled/$profile" "$place/pg_arrow_cache/target/$profile"
+        done
+    fi
     cp -L /etc/resolv.conf "$place/etc/resolv.conf"
     cp -L /etc/hosts "$place/etc/hosts"
     # Authorities that this machine trusts besides those of Debian, such as that of a proxy.
@@ -113,4 +122,4 @@ inside='
         sh -c "mount -t proc proc /proc && cd /pg_arrow_cache && exec \"\$@\"" sh "$@"
 '
 unshare --mount true 2>/dev/null || unavailable "this machine allows no mount namespace (a container without CAP_SYS_ADMIN?)"
-unshare --mount bash -c "$inside" bash "$place" "$root" "$chroots/$release.target" "$fresh" "$major" "$@"
+unshare --mount bash -c "$inside" bash "$place" "$root" "$chroots/$release.target" "$fresh" "$major" "$compiled" "$@"
