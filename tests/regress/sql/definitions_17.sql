@@ -83,7 +83,7 @@ GRANT regress_cache_group TO regress_cache_member WITH INHERIT FALSE;
 SET ROLE regress_cache_member;
 SELECT a FROM computed;
 RESET ROLE;
--- The statement that was refused has found the entry outdated.
+-- A role that has its rights again finds its answers.
 GRANT regress_cache_group TO regress_cache_member WITH INHERIT TRUE;
 SET ROLE regress_cache_member;
 SELECT a FROM computed;

@@ -17,8 +17,8 @@ SELECT sum(v) FROM read_at_login;
 SELECT count(*) FROM written_at_login;
 CREATE EVENT TRIGGER at_login ON login EXECUTE FUNCTION at_login();
 SELECT arrow_cache.reset_stats();
--- What a trigger reads is not the client's: neither served nor stored nor counted. What it writes is seen. CREATE EVENT TRIGGER has marked the database, and
--- a change of a database outdates all results.
+-- What a trigger reads is not the client's: neither served nor stored nor counted. What it writes is seen. CREATE EVENT TRIGGER has marked the database,
+-- which outdates nothing.
 \c -
 SELECT arrow_cache.last_status() IS NULL AS nothing_yet;
 SELECT hits, misses, stale, stores FROM arrow_cache.stats;
