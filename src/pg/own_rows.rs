@@ -4,6 +4,7 @@
 use pgrx::pg_sys;
 
 use super::catalog_scan::{Catalog, Rows, scan_versions};
+use super::search_path;
 
 const RELATIONS: Catalog =
     Catalog { table: pg_sys::RelationRelationId, index: pg_sys::ClassOidIndexId, column: pg_sys::Anum_pg_class_oid };
@@ -110,15 +111,19 @@ unsafe fn without(row: pg_sys::HeapTuple, columns: pg_sys::TupleDesc, column: u3
 }
 
 /// Returns true if all functions that the transaction has changed or dropped were temporary ones of this session. False
-/// if that cannot be told. Reads all rows of functions.
+/// if that cannot be told. Reads all rows of functions, unless the session has no temporary objects: there may be many.
 pub fn are_changed_functions_temporary() -> bool {
+    let temporary = search_path::temporary_schema();
+    if temporary == pg_sys::InvalidOid {
+        return false;
+    }
     let mut are_temporary = true;
     // SAFETY: rows of pg_proc.
     let scanned = unsafe {
         scan_versions(FUNCTIONS, Rows::All, |row, _| {
             let schema = || (*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_proc>()).pronamespace;
             are_temporary = match version(row) {
-                Some(Version::Found) => kept!(pg_sys::isTempNamespace(schema())),
+                Some(Version::Found) => schema() == temporary,
                 Some(_) => true,
                 None => false,
             };

@@ -20,3 +20,11 @@ pub fn schemas() -> Vec<pg_sys::Oid> {
     }
     schemas
 }
+
+/// The schema of this session's temporary objects; InvalidOid if it has none yet.
+pub fn temporary_schema() -> pg_sys::Oid {
+    let (mut temporary, mut toast) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+    // SAFETY: writes both.
+    unsafe { kept!(pg_sys::GetTempNamespaceState(&raw mut temporary, &raw mut toast)) };
+    temporary
+}

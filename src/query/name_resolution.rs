@@ -4,21 +4,18 @@
 //! path stands for follows from it, from the role, and from the version of the catalogs.
 
 use arrow_cache_core::{HashBuffer, Reason};
-use pgrx::pg_sys;
 
 use super::environment;
 use super::hashes::ResolutionHash;
+use crate::pg::search_path;
 
 /// The present way of resolving names, as one number.
 ///
 /// # Errors
 /// As `environment::hash`.
 pub fn hash(seed: u64) -> Result<ResolutionHash, Reason> {
-    let (mut temporary, mut toast) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-    // SAFETY: writes both.
-    unsafe { kept!(pg_sys::GetTempNamespaceState(&raw mut temporary, &raw mut toast)) };
     let mut key = HashBuffer::new();
     key.hash(environment::hash(seed, &[])?.0);
-    key.u32(temporary.to_u32());
+    key.u32(search_path::temporary_schema().to_u32());
     Ok(ResolutionHash(key.finish()))
 }

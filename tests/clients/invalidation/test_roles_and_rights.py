@@ -318,11 +318,29 @@ class TestTemporaryFunctions:
         leave(guest, world, end)
         assert self.asked(session) == "STALE"
 
+    def test_functions_are_not_searched_without_any(self, guest):
+        """A database may have many functions, and a migration replaces one after the other."""
+        lasting = "CREATE OR REPLACE FUNCTION lasting() RETURNS int LANGUAGE sql AS 'SELECT 1'"
+        guest.execute(lasting)
+        searched = []
+        for own in ("", "CREATE FUNCTION pg_temp.own() RETURNS int LANGUAGE sql AS 'SELECT 1'"):
+            guest.execute(own)
+            before = searches(guest)
+            guest.execute(lasting)
+            searched.append(searches(guest) > before)
+        assert searched == [False, True]
+
     def test_nothing_rests_on_them(self, guest, world):
         guest.execute("CREATE FUNCTION pg_temp.own(int) RETURNS int LANGUAGE sql STABLE STRICT AS 'SELECT coalesce($1, 0) + 1'")
         for _ in range(3):
             guest.rows("SELECT pg_temp.own(id) FROM t")
         assert guest.outcome() == ("BYPASS", "user_defined_function")
+
+
+def searches(session):
+    """How often all rows of functions were read."""
+    session.rows("SELECT pg_stat_force_next_flush()")
+    return session.rows("SELECT seq_scan FROM pg_stat_sys_tables WHERE relid = 'pg_proc'::regclass")[0][0]
 
 
 def leave(guest, world, end):
