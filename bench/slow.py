@@ -4,8 +4,8 @@
     bench/slow.py [--rounds N] [CASE ...]
 
 Two sessions of one server execute the same by turns, one with the cache and one with `enabled = off`, under the default settings. What is compared
-is the processor time of the session's process for one execution, so that a busy machine does not decide; new connections, to a server with the library and
-to one without, as the client waits. A ratio is the median of those of neighbours. A CASE is a part of the names of cases; all by default. Prints which
+is the processor time of the session's process for one execution, so that a busy machine does not decide. What writers do for others they do with `enabled =
+off` as well: they are compared with those of a server without the library. So are new connections, as the client waits. A ratio is the median of those of neighbours. A CASE is a part of the names of cases; all by default. Prints which
 ratios are above 1.3.
 """
 
@@ -30,6 +30,8 @@ TABLES = f"""
     CREATE TABLE accounts AS SELECT g AS id, g % 100 AS kind, g * 1.5 AS amount, 'account ' || g AS name FROM generate_series(1, 10000) g;
     CREATE UNIQUE INDEX ON accounts (id);
     CREATE TABLE written (n int);
+    CREATE TABLE tracked (id int PRIMARY KEY, a int, b int, c text, d int, v int DEFAULT 0, seen int DEFAULT 0);
+    INSERT INTO tracked SELECT g, g % 500, g % 300, 'c' || g % 200, g % 100 FROM generate_series(1, 10000) g;
     CREATE TABLE leaves (k int, n int) PARTITION BY RANGE (k);
     CREATE TABLE days (id bigint, at timestamptz, customer int, amount numeric(10,2)) PARTITION BY RANGE (at);
     CREATE TABLE recent (id bigint, at timestamptz, customer int, amount numeric(10,2)) PARTITION BY RANGE (at);
@@ -76,6 +78,7 @@ class Case:
     before: tuple = ()      # executed once in each session
     repeated: bool = False  # the number stays
     few: bool = False       # executions take milliseconds
+    writes: bool = False    # compared with a server without the library
 
 
 def prepared(query, types="int"):
@@ -96,6 +99,8 @@ def partitions(levels):
     return ("BEGIN", *many(f"SAVEPOINT s; INSERT INTO leaves SELECT g, {{i}} FROM generate_series(0, {LEAVES - 1}) g", levels))
 
 
+TRACK = ("SET pg_arrow_cache.min_execution_time = 0", *(statement for column in "abcd" for statement in
+                                                          many(f"SELECT id, v FROM tracked WHERE {column} = '{{i}}' AND id <> {{i}}", 12)))
 LOCKS = ("BEGIN", "LOCK TABLE leaves IN ACCESS SHARE MODE", "LOCK TABLE days IN ACCESS SHARE MODE")
 WINDOW = prepared("SELECT count(*), sum(amount) FROM days WHERE at >= now() - interval '1 day' AND customer > $1")
 RECENT = prepared("SELECT count(*), sum(amount) FROM recent WHERE at >= now() - interval '1 day' AND customer <> $1")
@@ -148,6 +153,12 @@ CASES = (
     Case("a row lock", ("SELECT name FROM accounts WHERE id = {n} FOR SHARE",)),
     Case("an insertion", ("INSERT INTO written VALUES ({n})",)),
     Case("an insertion into 1,000 partitions", (f"INSERT INTO leaves SELECT g, {{n}} FROM generate_series(0, {LEAVES - 1}) g",), few=True),
+    Case("an UPDATE of one row, four columns tracked", ("UPDATE tracked SET v = v + 1 WHERE id = {n} % 10000",), TRACK, writes=True),
+    Case("a quiet UPDATE of one row, four columns tracked", ("UPDATE tracked SET seen = seen + 1 WHERE id = {n} % 10000",), TRACK, writes=True),
+    Case("an UPDATE of 1,000 rows, four columns tracked", ("UPDATE tracked SET v = v + 1 WHERE id <= 1000",), TRACK, few=True, writes=True),
+    Case("an insertion of 1,000 rows and their deletion, four columns tracked",
+         ("INSERT INTO tracked SELECT -g, g, g * 3, 'i' || g, g * 7 FROM generate_series(1, 1000) g", "DELETE FROM tracked WHERE id < 0"), TRACK, few=True, writes=True),
+    Case("a deletion of 1,000 rows and ROLLBACK, four columns tracked", ("BEGIN", "DELETE FROM tracked WHERE id <= 1000", "ROLLBACK"), TRACK, few=True, writes=True),
     Case("a temporary table", ("CREATE TEMP TABLE made (a int)", "DROP TABLE made"), few=True),
 )
 NUMBERS = itertools.count(1)
@@ -177,8 +188,8 @@ class Asking:
         return self.session.status().lower()
 
 
-def compare(server, case, rounds):
-    asking = {on: Asking(server, case, on) for on in (False, True)}
+def compare(servers, case, rounds):
+    asking = {on: Asking(servers[on or not case.writes], case, on) for on in (False, True)}
     count = max(2, int(ROUND / asking[False].execute(FEW)))
     found = {on: Samples() for on in asking}
     for _, on in to_and_fro(list(asking), rounds):
@@ -231,14 +242,15 @@ def main():
     print(f"`bench/slow.py {' '.join(sys.argv[1:])}` on {machine()}\n")
     with private.Cluster(target / "slow", conf=CONF) as server:
         server.psql("CREATE EXTENSION pg_arrow_cache;" + TABLES)
-        if not arguments.cases or any(part in "a new connection" for part in arguments.cases):
-            with private.Cluster(target / "slow-plain", conf=CONF, preload="") as plain:
-                plain.psql(TABLES)
+        with private.Cluster(target / "slow-plain", conf=CONF, preload="") as plain:
+            servers = {False: plain, True: server}
+            plain.psql(TABLES)
+            if not arguments.cases or any(part in "a new connection" for part in arguments.cases):
                 progress("slow: a new connection")
-                add("a new connection with one query", compare_connections({False: plain, True: server}, arguments.rounds), "")
-        for case in wanted:
-            progress(f"slow: {case.name}")
-            add(case.name, *compare(server, case, arguments.rounds))
+                add("a new connection with one query", compare_connections(servers, arguments.rounds), "")
+            for case in wanted:
+                progress(f"slow: {case.name}")
+                add(case.name, *compare(servers, case, arguments.rounds))
     print(markdown("Slower with the library", f"Microseconds of processor time of one execution: medians of {arguments.rounds} rounds, without the cache and with it.",
                    ["statement", "last status", "off", "on", "ratio", f"> {LIMIT}"], rows, words=2))
     print(f"Above {LIMIT}: {', '.join(above) or 'none'}")

@@ -2,7 +2,7 @@
 //! plan's rows are then a function of the rows with these values. Values that only a run of the plan knows are keys of
 //! its index scans: here is said where. Reads a finished plan; keeps nothing.
 
-use arrow_cache_core::{EACH_ROW, ITS_VALUE};
+use arrow_cache_core::{EACH_ROW, ITS_VALUE, bit_of};
 use pgrx::pg_sys::{self, BoolExprType, NodeTag};
 
 use super::bytewise::{equality_is_bytewise, is_equality};
@@ -342,10 +342,11 @@ fn hash_of(type_oid: pg_sys::Oid, value: pg_sys::Datum, column: Form) -> Option<
     unsafe { form.hash(value) }
 }
 
-/// A column of the relation that is scanned.
+/// A column of the relation that is scanned. One behind many others is none that could be tracked: a writer would walk
+/// through all of these in each row that it deletes, which may take longer than to delete it.
 fn column_of<'t>(node: Tree<'t, pg_sys::Node>, columns: Columns<'t>) -> Option<Tree<'t, pg_sys::Var>> {
     let var = node.without_relabelling().as_a::<pg_sys::Var>()?;
-    let is_of = |var: &Tree<'_, pg_sys::Var>, place: u32| var.varno as u32 == place && var.varattno > 0;
+    let is_of = |var: &Tree<'_, pg_sys::Var>, place: u32| var.varno as u32 == place && bit_of(var.varattno) != 1;
     match columns {
         Columns::Of(place) => Some(var).filter(|var| is_of(var, place)),
         Columns::InIndex(place, scan) if var.varno == pg_sys::INDEX_VAR => {

@@ -23,7 +23,7 @@ pub struct TrackedColumns {
     pub quiet: u64,
 }
 
-/// The bit of a column in a set of columns; all above 63 share the first one, which no quiet column has.
+/// The bit of a column in a set of columns; all above 63 share the first one, which no tracked or quiet column has.
 #[must_use]
 pub const fn bit_of(column: i16) -> u64 {
     if column > 0 && column < 64 { 1 << column } else { 1 }

@@ -424,3 +424,21 @@ def test_tokens(session, other):
     five = tokens()[0]
     other.execute("ALTER TABLE t ALTER v TYPE bigint")
     assert tokens()[0] not in (None, five)
+
+
+@pytest.mark.parametrize("place, is_tracked", [(63, True), (64, False)])
+def test_column_behind_many(session, other, place, is_tracked):
+    """Whoever deletes a row would walk through all columns before one that is tracked."""
+    before = ", ".join(f"c{n} text DEFAULT 'x'" for n in range(1, place - 1))
+    session.execute(f"CREATE TABLE t (id int PRIMARY KEY, {before}, tenant int, v int)")
+    session.execute("INSERT INTO t (id, tenant, v) SELECT n, n % 50, n FROM generate_series(1, 200) AS n; ANALYZE t")
+    for number in range(20):
+        session.rows(QUERY.format(number))
+    assert tracked(session) == [["tenant" if is_tracked else "*"]]
+    session.execute("SELECT arrow_cache.flush()")
+    before = session.rows(QUERY.format(7))
+    assert is_hit(session, QUERY.format(7))
+    other.execute("DELETE FROM t WHERE tenant = 8")
+    assert is_hit(session, QUERY.format(7)) == is_tracked
+    other.execute("DELETE FROM t WHERE tenant = 7")
+    assert before and session.rows(QUERY.format(7)) == []
