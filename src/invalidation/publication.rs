@@ -86,6 +86,6 @@ pub fn publish(preparing: bool) {
     // A relation that the hooks have seen is on the server's list as well.
     slots.sort_unstable_by_key(|slot| slot.0);
     slots.dedup();
-    writer.publish_all(&slots);
+    slots.iter().for_each(|slot| writer.publish(*slot));
     store.counters().add(store.stripe(), Counter::Invalidations, slots.len() as u64);
 }

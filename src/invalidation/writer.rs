@@ -2,16 +2,12 @@
 //! lock.
 
 use std::cell::Cell;
-use std::hint::black_box;
 
 use arrow_cache_core::{AskedXids, Slot, SlotId, Versions, widen_xid};
 use pgrx::pg_sys;
 
 use crate::pg::{backend, transaction_changes};
 use crate::shmem::{self, SharedStore};
-
-/// So many slots are brought near before one of them is published to.
-const READ_TOGETHER: usize = 64;
 
 /// Publishes that this transaction, which has an id, changes a relation: nobody gets or stores an answer over it before
 /// the transaction has ended.
@@ -74,15 +70,6 @@ impl<'a> Writer<'a> {
     pub fn publish(&self, slot: SlotId) {
         let slot: &Slot = self.versions.slot(slot);
         slot.publish(self.xid, self.oldest_running, |xid| self.is_running(xid), self.now);
-    }
-
-    /// Publishes to all of these.
-    pub fn publish_all(&self, slots: &[SlotId]) {
-        for some in slots.chunks(READ_TOGETHER) {
-            // They lie anywhere in memory. Reads do not wait for each other, as publications do.
-            some.iter().for_each(|slot| _ = black_box(self.versions.slot(*slot).version()));
-            some.iter().for_each(|slot| self.publish(*slot));
-        }
     }
 
     fn is_running(&self, xid: u64) -> bool {
