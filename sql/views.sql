@@ -23,6 +23,7 @@ SELECT t.relation::pg_catalog.regclass AS relation,
                 '{}'::pg_catalog.name[]) AS quiet_columns,
        t.since, t.entries, t.changes, t.coarse_changes
 FROM @extschema@.tracked_data() AS t
+JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) t.relation
 LEFT JOIN pg_catalog.pg_attribute AS a
   ON a.attrelid OPERATOR(pg_catalog.=) t.relation AND a.attnum OPERATOR(pg_catalog.=) t.column_number::pg_catalog.int2
 WHERE a.attname IS NOT NULL OR NOT t.is_quiet

@@ -183,8 +183,10 @@ def test_shadows(made, other, name, prepare):
         assert agree(made, query, prepare=prepare) == ("HIT", None)
         for n in (10, 20):
             other.execute(f"CREATE FUNCTION {first}.helper(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT x + {n}'")
-            assert agree(made, query, prepare=prepare) == ("HIT", None)
-            assert made.rows(query, prepare=prepare) != before
+            # PostgreSQL keeps a plan into which it has put the body that was there before.
+            kept = prepare and name == "used"
+            assert agree(made, query, prepare=prepare, kept=kept) == ("HIT", None)
+            assert (made.rows(query, prepare=prepare) == before) == kept
             # No row of pg_proc changes, so that nothing is outdated.
             other.execute(f"REVOKE ALL ON SCHEMA {first} FROM PUBLIC; ALTER SCHEMA {first} RENAME TO {first}_away")
             assert agree(made, query, prepare=prepare) == ("HIT", None)
