@@ -179,3 +179,20 @@ fn values_of_as_many_changes_are_noted_as_may_be() {
     rows.add_value((1, 0));
     assert_eq!(rows.values(7, &server.counted()), Err(Coarse::Overflow));
 }
+
+#[test]
+fn more_values_than_changes_are_not_noted() {
+    let (mut server, mut rows) = run(&[Step::Noted(RowChange::Insert, 0)]);
+    for value in 1..MOST_CHANGES as u64 / 2 {
+        server.change(RowChange::Delete, value);
+        rows.add_change(RowChange::Delete, || None);
+        rows.look();
+        rows.add_value((1, value));
+        rows.add_value((2, value));
+    }
+    assert_eq!(rows.values(7, &server.counted()).map(<[_]>::len), Ok(MOST_CHANGES as usize - 1));
+    rows.add_value((3, 1));
+    assert!(rows.wants_more());
+    rows.add_value((3, 2));
+    assert_eq!(rows.values(7, &server.counted()), Err(Coarse::Overflow));
+}

@@ -6,8 +6,8 @@
 
 use crate::room::Room;
 
-/// Most changes whose values are noted. That takes as long as a simple change of a row; so more would be felt. It also
-/// bounds the values: a change has two for each tracked column.
+/// Most changes whose values are noted, and most of these values. Noting one, and publishing it, takes as long as a
+/// simple change of a row; so more would be felt.
 pub const MOST_CHANGES: i64 = 1000;
 
 /// So many of the last values are looked through for one that is to be noted.
@@ -180,9 +180,10 @@ impl NotedRows {
         if !self.wants_more() || self.values.iter().rev().take(RECENT).any(|known| *known == value) {
             return;
         }
-        match self.values.make_room(1) {
-            Ok(()) => self.values.push(value),
-            Err(_) => self.give_up(Coarse::Overflow),
+        let has_room = self.values.len() < MOST_CHANGES as usize && self.values.make_room(1).is_ok();
+        match has_room {
+            true => self.values.push(value),
+            false => self.give_up(Coarse::Overflow),
         }
     }
 
