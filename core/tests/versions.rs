@@ -1,6 +1,5 @@
 //! Slots, snapshots and the base floor, one rule at a time; torn reads.
 
-use arrow_cache_core::versions::places::LINES;
 use arrow_cache_core::versions::slot::{Slot, SlotState};
 use arrow_cache_core::versions::slots::{DATABASE_SLOTS, FIXED_SLOTS, SlotId, Versions, slot_count};
 use arrow_cache_core::versions::snapshot::SnapshotView;
@@ -352,10 +351,12 @@ fn kinds_of_slots_do_not_overlap() {
     }
     assert_ne!(versions.relation(1, 2), versions.relation(2, 1));
     for n in 0..2000 {
-        let coarse = versions.coarse(5, n).0 as usize - FIXED_SLOTS;
-        let values = LINES + versions.relation_slots();
-        let value = versions.value(5, n, 3, u64::from(n)).0 as usize - FIXED_SLOTS;
-        assert!(coarse < LINES && (values..slots.len() - FIXED_SLOTS).contains(&value));
+        let [whole, coarse] = versions.of_relation(5, n).map(|slot| slot.0 as usize);
+        let values = FIXED_SLOTS + versions.relation_slots();
+        assert!((FIXED_SLOTS..values).contains(&whole) && whole % 2 == FIXED_SLOTS % 2);
+        assert!((FIXED_SLOTS..values).contains(&coarse) && coarse % 2 != FIXED_SLOTS % 2);
+        let value = versions.value(5, n, 3, u64::from(n)).0 as usize;
+        assert!((values..slots.len()).contains(&value));
     }
     let value = versions.value(1, 2, 3, 4);
     let others = [versions.value(2, 2, 3, 4), versions.value(1, 3, 3, 4), versions.value(1, 2, 4, 4)];
@@ -368,11 +369,11 @@ fn relations_of_a_database_share_no_slot() {
     let slots = all_slots();
     let floor = AtomicU64::new(0);
     let versions = Versions::new(&slots, &floor);
-    let relations = versions.relation_slots() as u32;
+    let relations = versions.relation_slots() as u32 / 2;
     for (database, first) in [(5, 16_384), (16_400, 1), (u32::MAX, u32::MAX - relations + 1)] {
         let distinct: std::collections::HashSet<SlotId> =
-            (0..relations).map(|n| versions.relation(database, first + n)).collect();
-        assert_eq!(distinct.len(), relations as usize, "in database {database}");
+            (0..relations).flat_map(|n| versions.of_relation(database, first + n)).collect();
+        assert_eq!(distinct.len(), versions.relation_slots(), "in database {database}");
     }
 }
 
@@ -382,14 +383,14 @@ fn slots_grow_with_the_block_within_bounds() {
     let counts = |memory: usize| {
         let slots: Vec<Slot> = (0..slot_count(memory)).map(|_| slot()).collect();
         let relations = Versions::new(&slots, &floor).relation_slots();
-        (relations, slots.len() - FIXED_SLOTS - LINES - relations)
+        (relations, slots.len() - FIXED_SLOTS - relations)
     };
-    assert_eq!(counts(0), (8192, 8192));
-    assert_eq!(counts(16 << 20), (8192, 16_384));
-    assert_eq!(counts(64 << 20), (16_384, 65_536));
-    assert_eq!(counts(256 << 20), (65_536, 262_144));
-    assert_eq!(counts(1 << 30), (65_536, 1_048_576));
-    assert_eq!(counts(64 << 30), (65_536, 1_048_576));
+    assert_eq!(counts(0), (16_384, 16_384));
+    assert_eq!(counts(16 << 20), (16_384, 16_384));
+    assert_eq!(counts(64 << 20), (32_768, 65_536));
+    assert_eq!(counts(256 << 20), (131_072, 262_144));
+    assert_eq!(counts(1 << 30), (131_072, 1_048_576));
+    assert_eq!(counts(64 << 30), (131_072, 1_048_576));
 }
 
 /// Writers store states whose parts belong together; a reader that ever sees parts of two states has read a torn slot.

@@ -1,7 +1,7 @@
 //! Where relations have their places. Pure.
 
 /// Number of lines of tracked relations. The models of `core/loom` have one.
-pub const LINES: usize = if cfg!(modelled) { 1 } else { 1024 };
+pub const LINES: usize = if cfg!(modelled) { 1 } else { 8192 };
 
 /// The two ids in one word; 0 for no relation.
 pub(crate) fn key_of(database: u32, relation: u32) -> u64 {
@@ -10,7 +10,13 @@ pub(crate) fn key_of(database: u32, relation: u32) -> u64 {
 
 /// The number of the line of a relation if it is tracked, which others have, too.
 pub(crate) fn line_of(database: u32, relation: u32) -> usize {
-    scatter(key_of(database, relation)) as usize % LINES
+    near(database, relation) as usize % LINES
+}
+
+/// Numbers of which ids that follow each other have some that do: relations of one database share a place only if their
+/// ids lie far apart.
+pub(crate) fn near(database: u32, relation: u32) -> u32 {
+    (scatter(u64::from(database)) as u32 >> 1).wrapping_add(relation)
 }
 
 /// Finaliser of splitmix64: neighbouring object ids land far apart.

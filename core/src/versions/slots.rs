@@ -8,7 +8,7 @@ use crate::atomics::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
-use crate::versions::places::{LINES, key_of, line_of, scatter};
+use crate::versions::places::{key_of, near, scatter};
 use crate::versions::slot::Slot;
 use crate::versions::snapshot::SnapshotView;
 
@@ -16,29 +16,27 @@ use crate::versions::snapshot::SnapshotView;
 pub const DATABASE_SLOTS: usize = if cfg!(modelled) { 1 } else { 64 };
 /// Number of slots before those of relations: one of all databases, and three kinds that stand for a whole database.
 pub const FIXED_SLOTS: usize = 1 + 3 * DATABASE_SLOTS;
-/// Slots before those of relations and values.
-const UNFIXED_SLOTS: usize = FIXED_SLOTS + LINES;
-/// The fewest slots of all: one for relations, and one for values.
-pub const LEAST_SLOTS: usize = UNFIXED_SLOTS + 2;
-/// Fewest and most slots for relations. Fewer for Miri, which takes minutes to check so many.
-const RELATION_SLOTS: std::ops::RangeInclusive<usize> = if cfg!(miri) { 256..=256 } else { 8192..=65_536 };
+/// The fewest slots of all: two for relations, and two for values.
+pub const LEAST_SLOTS: usize = FIXED_SLOTS + 4;
+/// Fewest and most places of relations, of two slots each. Fewer for Miri, which takes minutes to check so many.
+const RELATION_PLACES: std::ops::RangeInclusive<usize> = if cfg!(miri) { 256..=256 } else { 8192..=65_536 };
 /// Fewest and most slots for values, no fewer than for relations. Each change publishes to some, so answers over other
 /// values that share these are outdated: by 500 changes a second, one in six within a minute if there are most.
-const VALUE_SLOTS: std::ops::RangeInclusive<usize> = if cfg!(miri) { 256..=256 } else { 8192..=1 << 20 };
-/// One in so many bytes of the block may go to slots of relations, and of values.
+const VALUE_SLOTS: std::ops::RangeInclusive<usize> = if cfg!(miri) { 512..=512 } else { 16_384..=1 << 20 };
+/// One in so many bytes of the block may go to each slot of relations, and to values.
 const SHARES: [usize; 2] = [64, 16];
 
 /// Number of slots in a block of this size. The more there are, the less often two relations, or values, share one.
 #[must_use]
 pub fn slot_count(memory: usize) -> usize {
     let wanted = SHARES.map(|share| (memory / share / size_of::<Slot>()).max(1).next_power_of_two());
-    let relations = wanted[0].clamp(*RELATION_SLOTS.start(), *RELATION_SLOTS.end());
+    let places = wanted[0].clamp(*RELATION_PLACES.start(), *RELATION_PLACES.end());
     let values = wanted[1].clamp(*VALUE_SLOTS.start(), *VALUE_SLOTS.end());
-    FIXED_SLOTS + LINES + relations + values
+    FIXED_SLOTS + 2 * places + values
 }
 
-/// Index over all slots: the one of all databases, those of databases, kind by kind, then those of tracked relations,
-/// relations, and values.
+/// Index over all slots: the one of all databases, those of databases, kind by kind, then those of
+/// relations, two for each, and those of values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(transparent)]
 pub struct SlotId(pub u32);
@@ -64,41 +62,40 @@ impl<'a> Versions<'a> {
     /// The slot of a relation: of its rows and of its definition. On a standby also the slot of a file, by its number.
     #[must_use]
     pub fn relation(&self, database: u32, relation: u32) -> SlotId {
-        // Their number is a power of two of 32 bits. Ids that follow each other have slots that do: relations of one
-        // database share a slot only if their ids lie far apart.
-        let mask = (self.relation_slots() - 1) as u32;
-        let first = (scatter(u64::from(database)) >> 1) as u32;
-        SlotId(UNFIXED_SLOTS as u32 + (first.wrapping_add(relation) & mask))
+        // The number of places is a power of two of 32 bits.
+        let place = near(database, relation) & (self.relation_slots() / 2 - 1) as u32;
+        SlotId(FIXED_SLOTS as u32 + 2 * place)
     }
 
     /// The slot for all changes of a tracked relation but those of rows whose values are published: it stands beside
     /// the slots of values in the place of the slot of the relation (`tracked`).
     #[must_use]
     pub fn coarse(&self, database: u32, relation: u32) -> SlotId {
-        SlotId((FIXED_SLOTS + line_of(database, relation)) as u32)
+        SlotId(self.relation(database, relation).0 + 1)
     }
 
     /// The slots to which each change of a relation is published, unless it is known which values it concerns.
     #[must_use]
     pub fn of_relation(&self, database: u32, relation: u32) -> [SlotId; 2] {
-        [self.relation(database, relation), self.coarse(database, relation)]
+        let whole = self.relation(database, relation);
+        [whole, SlotId(whole.0 + 1)]
     }
 
     /// The slot for the rows of a relation that have a value in a column, which is given by its hash.
     #[must_use]
     pub fn value(&self, database: u32, relation: u32, column: i16, hash: u64) -> SlotId {
-        let first = UNFIXED_SLOTS + self.relation_slots();
+        let first = FIXED_SLOTS + self.relation_slots();
         let of_relation = scatter(key_of(database, relation));
         let place = scatter(scatter(of_relation ^ u64::from(column.cast_unsigned())) ^ hash);
         // Their number is a power of two.
         SlotId((first + (place as usize & (self.slots.len() - first - 1))) as u32)
     }
 
-    /// Number of slots of relations.
+    /// Number of slots of relations, two for each place.
     #[must_use]
     pub fn relation_slots(&self) -> usize {
         // Both numbers are powers of two, and that of values is no smaller.
-        let both = self.slots.len() - UNFIXED_SLOTS;
+        let both = self.slots.len() - FIXED_SLOTS;
         both - (both / 2).next_power_of_two()
     }
 
