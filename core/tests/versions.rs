@@ -385,8 +385,8 @@ fn slots_grow_with_the_block_within_bounds() {
         let relations = Versions::new(&slots, &floor).relation_slots();
         (relations, slots.len() - FIXED_SLOTS - relations)
     };
-    assert_eq!(counts(0), (16_384, 16_384));
-    assert_eq!(counts(16 << 20), (16_384, 16_384));
+    assert_eq!(counts(0), (8192, 8192));
+    assert_eq!(counts(16 << 20), (8192, 16_384));
     assert_eq!(counts(64 << 20), (32_768, 65_536));
     assert_eq!(counts(256 << 20), (131_072, 262_144));
     assert_eq!(counts(1 << 30), (131_072, 1_048_576));

@@ -1,7 +1,7 @@
 //! Where relations have their places. Pure.
 
 /// Number of lines of tracked relations. The models of `core/loom` have one.
-pub const LINES: usize = if cfg!(modelled) { 1 } else { 8192 };
+pub const LINES: usize = if cfg!(modelled) { 1 } else { 4096 };
 
 /// The two ids in one word; 0 for no relation.
 pub(crate) fn key_of(database: u32, relation: u32) -> u64 {

@@ -19,10 +19,10 @@ pub const FIXED_SLOTS: usize = 1 + 3 * DATABASE_SLOTS;
 /// The fewest slots of all: two for relations, and two for values.
 pub const LEAST_SLOTS: usize = FIXED_SLOTS + 4;
 /// Fewest and most places of relations, of two slots each. Fewer for Miri, which takes minutes to check so many.
-const RELATION_PLACES: std::ops::RangeInclusive<usize> = if cfg!(miri) { 256..=256 } else { 8192..=65_536 };
+const RELATION_PLACES: std::ops::RangeInclusive<usize> = if cfg!(miri) { 256..=256 } else { 4096..=65_536 };
 /// Fewest and most slots for values, no fewer than for relations. Each change publishes to some, so answers over other
 /// values that share these are outdated: by 500 changes a second, one in six within a minute if there are most.
-const VALUE_SLOTS: std::ops::RangeInclusive<usize> = if cfg!(miri) { 512..=512 } else { 16_384..=1 << 20 };
+const VALUE_SLOTS: std::ops::RangeInclusive<usize> = if cfg!(miri) { 512..=512 } else { 8192..=1 << 20 };
 /// One in so many bytes of the block may go to each slot of relations, and to values.
 const SHARES: [usize; 2] = [64, 16];
 

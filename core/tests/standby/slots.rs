@@ -35,8 +35,8 @@ impl Hash for Slots {
 }
 
 fn new_block() -> Vec<Slot> {
-    // Sixteen for relations, and as many for values.
-    (0..LEAST_SLOTS + 30).map(|_| Slot::from(SlotState::default())).collect()
+    // Sixteen places for relations, of two slots each, and as many slots for values.
+    (0..LEAST_SLOTS + 60).map(|_| Slot::from(SlotState::default())).collect()
 }
 
 /// The ids of the slots, all of which differ.
