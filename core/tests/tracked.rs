@@ -1,6 +1,8 @@
 //! The registry of tracked relations, one rule at a time; torn reads.
 
-use arrow_cache_core::versions::columns::{EACH_ROW, MOST_COLUMNS, TrackedColumns, Wish};
+use arrow_cache_core::versions::columns::{
+    EACH_ROW, MOST_COLUMNS, TrackedColumns, Wish, bit_of, bits_of, members, pair, together,
+};
 use arrow_cache_core::versions::places::LINES;
 use arrow_cache_core::versions::slot::{Slot, SlotState};
 use arrow_cache_core::versions::slots::{Versions, slot_count};
@@ -171,10 +173,47 @@ fn wishes_are_counted_until_there_are_enough() {
     let other = neighbour(7);
     assert!((0..3).all(|_| !wish(other, 3)) && (0..3).all(|_| !wish(7, 3)));
     assert!(wish(7, 3));
-    assert!((0..20).all(|_| !wish(7, 3) && !wish(7, -3) && !wish(other, 3)));
+    assert!((0..20).all(|_| !wish(7, 3) && !wish(other, 3)));
     // A wish for any column counts more than those for each row.
     assert!((0..7).all(|_| !wish(7, 5)) && (0..9).all(|_| !wish(7, EACH_ROW)) && wish(7, 5));
     assert!((0..7).all(|_| !wish(7, EACH_ROW)) && (0..7).all(|_| !wish(7, 5)) && wish(7, 5));
+}
+
+/// A page asks the same statements in turn: neither takes from the other.
+#[test]
+fn wishes_for_several_columns_are_counted_side_by_side() {
+    let block = Block::new();
+    let registry = block.registry();
+    let wish = |column| registry.wish(&wish(7, column)).is_some();
+    assert!((0..7).all(|_| !wish(3) && !wish(4) && !wish(5)));
+    assert!(wish(3) && wish(4) && wish(5));
+    // A fourth one weighs against those, and comes in their place when they are no more.
+    assert!((0..6).all(|_| !wish(3) && !wish(4) && !wish(5)));
+    assert!((0..6).all(|_| !wish(6)) && (0..7).all(|_| !wish(6)) && wish(6));
+    assert!((0..7).all(|_| !wish(3)) && wish(3));
+}
+
+#[test]
+fn two_columns_are_tracked_as_one() {
+    let both = pair(9, 4).unwrap();
+    assert_eq!((pair(4, 9), members(both)), (Some(both), (4, Some(9))));
+    for (one, other) in [(4, 4), (0, 4), (-1, 4), (4, 64), (EACH_ROW, 4), (both, 4)] {
+        assert_eq!(pair(one, other), None, "{one} and {other}");
+    }
+    assert!((1..64).flat_map(|b| (1..b).map(move |a| (a, b))).all(|(a, b)| members(pair(a, b).unwrap()) == (a, Some(b))));
+    assert!([1, 63, 64, 1600, EACH_ROW, -3, 0].iter().all(|column| members(*column) == (*column, None)));
+    assert_eq!((bits_of(both), bits_of(4)), (bit_of(4) | bit_of(9), bit_of(4)));
+    // The order in which they are named is of no account, that of the values is.
+    assert_eq!(together((4, 1), (9, 2)), together((9, 2), (4, 1)));
+    assert_ne!(together((4, 1), (9, 2)), together((4, 2), (9, 1)));
+    assert_eq!(together((4, 1), (9, 2)).unwrap().0, both);
+    assert_eq!(together((4, 1), (4, 2)), None);
+    // Neither is quiet, and a change of either changes the pair.
+    let block = Block::new();
+    block.take_in_for(&Wish { unread: u64::MAX, ..wish(7, both) }, 0);
+    let tracked = block.registry().columns_of(5, 7).unwrap();
+    assert_eq!(tracked.quiet, !(bit_of(4) | bit_of(9) | 1));
+    assert!(tracked.keeps(bit_of(5)) && !tracked.keeps(bit_of(4)) && !tracked.keeps(bit_of(9)));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Columns of a relation: those that are tracked, those that are quiet, and those that answers wish for (`tracked`).
 
 use crate::atomics::{AtomicU64, Ordering::Relaxed};
-use crate::versions::places::key_of;
+use crate::versions::noted_rows::ColumnValue;
+use crate::versions::places::{key_of, scatter};
 
 /// Most columns of a relation that are tracked.
 pub const MOST_COLUMNS: usize = 4;
@@ -9,8 +10,12 @@ pub const MOST_COLUMNS: usize = 4;
 pub const EACH_ROW: i16 = i16::MAX;
 /// That value, by its hash.
 pub const ITS_VALUE: u64 = 0;
-/// So many wishes for a column, with no others between, take it in.
+/// Two columns together are one that is tracked like any other: this bit, and six bits for the number of each.
+const PAIR: i16 = 0x4000;
+/// So many wishes for a column take it in.
 const ENOUGH_WISHES: u64 = 8;
+/// For so many columns of a relation wishes are counted at a time.
+const MOST_WISHED: usize = 3;
 
 /// The columns of a tracked relation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -27,6 +32,34 @@ pub struct TrackedColumns {
 #[must_use]
 pub const fn bit_of(column: i16) -> u64 {
     if column > 0 && column < 64 { 1 << column } else { 1 }
+}
+
+/// The number of two columns together, whose value is that of both; `None` for what is no two of the first 63.
+#[must_use]
+pub const fn pair(one: i16, other: i16) -> Option<i16> {
+    let (first, second) = if one < other { (one, other) } else { (other, one) };
+    if first > 0 && first < second && second < 64 { Some(PAIR | first << 6 | second) } else { None }
+}
+
+/// A column, or the two that it stands for.
+#[must_use]
+pub const fn members(column: i16) -> (i16, Option<i16>) {
+    let (first, second) = (column >> 6 & 63, column & 63);
+    if column & !0xfff == PAIR && first > 0 && first < second { (first, Some(second)) } else { (column, None) }
+}
+
+/// The bits of a column, or of those that it stands for.
+#[must_use]
+pub fn bits_of(column: i16) -> u64 {
+    let (first, second) = members(column);
+    bit_of(first) | second.map_or(0, bit_of)
+}
+
+/// Values of two columns as that of both together; `None` if these cannot be tracked together.
+#[must_use]
+pub fn together(one: ColumnValue, other: ColumnValue) -> Option<ColumnValue> {
+    let (first, second) = if one.0 < other.0 { (one, other) } else { (other, one) };
+    Some((pair(first.0, second.0)?, scatter(scatter(first.1) ^ second.1)))
 }
 
 /// The columns that are unread both here and there; the first ones if there are none, as nothing would be quiet then.
@@ -49,7 +82,7 @@ impl TrackedColumns {
     /// Returns true if a change of these columns, by their bits, leaves the tracked ones as they are.
     #[must_use]
     pub fn keeps(&self, changed: u64) -> bool {
-        self.iter().all(|column| column == EACH_ROW || changed & bit_of(column) == 0)
+        self.iter().all(|column| column == EACH_ROW || changed & bits_of(column) == 0)
     }
 
     /// Returns true if all of these columns, by their bits, are quiet.
@@ -69,7 +102,7 @@ impl TrackedColumns {
     pub(crate) fn with(mut self, wish: &Wish) -> Option<Self> {
         let place = self.columns.iter_mut().find(|place| **place == 0)?;
         *place = wish.column;
-        self.quiet = agreed(self.quiet, wish.unread) & !(bit_of(wish.column) | 1);
+        self.quiet = agreed(self.quiet, wish.unread) & !(bits_of(wish.column) | 1);
         Some(self)
     }
 }
@@ -87,36 +120,77 @@ pub struct Wish {
     pub unread: u64,
 }
 
-/// Which wishes there were last for columns of the relations of one line, and how many. Zeroed memory is none. The
-/// words need not agree: what is tracked is never wrong, and at worst of no use.
+/// Which wishes there were for columns of the relations of one line, and how many. Zeroed memory is none. The words need
+/// not agree: what is tracked is never wrong, and at worst of no use.
 #[derive(Default)]
 pub(crate) struct Wishes {
     key: AtomicU64,
-    /// How many, and in the low 16 bits the column.
+    of_columns: [WishedColumn; MOST_WISHED],
+}
+
+/// A column that is wished for.
+#[derive(Default)]
+struct WishedColumn {
+    /// How often, and in the low 16 bits the column.
     number: AtomicU64,
     unread: AtomicU64,
+}
+
+impl WishedColumn {
+    fn count(&self) -> u64 {
+        self.number.load(Relaxed) >> 16
+    }
+
+    fn is(&self, column: i16) -> bool {
+        self.number.load(Relaxed) as u16 == column.cast_unsigned()
+    }
+
+    fn set(&self, column: i16, count: u64) {
+        self.number.store(count << 16 | u64::from(column.cast_unsigned()), Relaxed);
+    }
+
+    fn lessen(&self) {
+        let number = self.number.load(Relaxed);
+        self.number.store(number.saturating_sub(1 << 16), Relaxed);
+    }
 }
 
 impl Wishes {
     /// Counts one. If there were enough for its column, returns one for what they agree to leave unread.
     pub(crate) fn count(&self, wish: &Wish) -> Option<Wish> {
-        let (key, column) = (key_of(wish.database, wish.relation), u64::from(wish.column.cast_unsigned()));
-        let number = self.number.load(Relaxed);
-        let (count, last) = (number >> 16, number & 0xffff);
-        let is_same = self.key.load(Relaxed) == key && last == column;
-        if !is_same && count > 1 && last != EACH_ROW as u64 {
-            // The wishes before weigh less, but not because of one that gives way to all others.
-            let less = if wish.column == EACH_ROW { count } else { count - 1 };
-            self.number.store(less << 16 | last, Relaxed);
+        let key = key_of(wish.database, wish.relation);
+        if self.key.load(Relaxed) != key {
+            if self.of_columns.iter().any(|own| own.count() > 1) {
+                self.lessen();
+                return None;
+            }
+            self.of_columns.iter().for_each(|own| own.set(0, 0));
+            self.key.store(key, Relaxed);
+        }
+        // That for each row gives way to all others.
+        let is_each_row = |own: &&WishedColumn| own.is(EACH_ROW);
+        if wish.column != EACH_ROW {
+            self.of_columns.iter().filter(is_each_row).for_each(|own| own.set(0, 0));
+        } else if self.of_columns.iter().any(|own| own.count() > 1 && !own.is(EACH_ROW)) {
             return None;
         }
-        self.key.store(key, Relaxed);
-        let (count, before) = if is_same { (count + 1, self.unread.load(Relaxed)) } else { (1, 0) };
+        let counted = || self.of_columns.iter().find(|own| own.count() > 0 && own.is(wish.column));
+        let Some(own) = counted().or_else(|| self.of_columns.iter().find(|own| own.count() == 0)) else {
+            self.lessen();
+            return None;
+        };
+        let count = own.count() + 1;
+        let before = if count > 1 { own.unread.load(Relaxed) } else { 0 };
         // An answer that reads everything has no say.
         let unread = agreed(if before == 0 { wish.unread } else { before }, wish.unread);
-        self.unread.store(unread, Relaxed);
+        own.unread.store(unread, Relaxed);
         let is_enough = count >= ENOUGH_WISHES;
-        self.number.store(if is_enough { 0 } else { count << 16 | column }, Relaxed);
+        own.set(wish.column, if is_enough { 0 } else { count });
         is_enough.then_some(Wish { unread, ..*wish })
+    }
+
+    /// Those before weigh less: each is counted once less.
+    fn lessen(&self) {
+        self.of_columns.iter().for_each(WishedColumn::lessen);
     }
 }

@@ -29,7 +29,7 @@ pub mod tracked;
 pub mod xid_window;
 
 pub use asked_xids::AskedXids;
-pub use columns::{EACH_ROW, ITS_VALUE, TrackedColumns, Wish, bit_of};
+pub use columns::{EACH_ROW, ITS_VALUE, TrackedColumns, Wish, bit_of, members, pair, together};
 pub use definers::Definers;
 pub use places::quietly;
 pub use slot::Slot;

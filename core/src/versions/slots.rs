@@ -91,6 +91,12 @@ impl<'a> Versions<'a> {
         SlotId((first + (place as usize & (self.slots.len() - first - 1))) as u32)
     }
 
+    /// Returns true if a slot stands for rows with a value.
+    #[must_use]
+    pub fn is_of_value(&self, slot: SlotId) -> bool {
+        slot.0 as usize >= FIXED_SLOTS + self.relation_slots()
+    }
+
     /// Number of slots of relations, two for each place.
     #[must_use]
     pub fn relation_slots(&self) -> usize {
