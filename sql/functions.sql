@@ -133,8 +133,8 @@ CREATE FUNCTION @extschema@.relations_data()
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_relations_data';
 CREATE FUNCTION @extschema@.tracked_data()
-    RETURNS TABLE (relation pg_catalog.oid, column_number pg_catalog.int4, is_quiet pg_catalog.bool, since pg_catalog.timestamptz,
-                   entries pg_catalog.int4, changes pg_catalog.int8, coarse_changes pg_catalog.int8)
+    RETURNS TABLE (relation pg_catalog.oid, column_number pg_catalog.int4, second_number pg_catalog.int4, is_quiet pg_catalog.bool,
+                   since pg_catalog.timestamptz, entries pg_catalog.int4, changes pg_catalog.int8, coarse_changes pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_tracked_data';
 CREATE FUNCTION @extschema@.bypass_reasons_data() RETURNS TABLE (reason pg_catalog.text, statements pg_catalog.int8)

@@ -102,6 +102,19 @@ fn there_is_room_for_some_columns() {
 }
 
 #[test]
+fn the_last_place_is_for_a_column_alone() {
+    let block = Block::new();
+    let pairs = [pair(1, 2).unwrap(), pair(1, 3).unwrap(), pair(1, 4).unwrap()];
+    block.take_in(7, 1, 0);
+    pairs.iter().for_each(|both| block.take_in(7, *both, 0));
+    assert_eq!(block.columns(7), Some(vec![1, pairs[0], pairs[1]]));
+    block.take_in(7, 5, 0);
+    assert_eq!(block.columns(7), Some(vec![1, pairs[0], pairs[1], 5]));
+    let tracked = block.registry().columns_of(5, 7).unwrap();
+    assert_eq!([1, pairs[1], 5, 6].map(|column| tracked.place_of(column)), [Some(0), Some(2), Some(3), None]);
+}
+
+#[test]
 fn writers_know_of_it_from_the_first_step_to_the_last() {
     let block = Block::new();
     let registry = block.registry();

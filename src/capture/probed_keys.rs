@@ -230,7 +230,7 @@ fn values_of(query: QueryDesc<'_>, probes: &[Probe]) -> Option<Vec<(i16, u64)>> 
             let mut nodes = all.iter().filter(|watched| watched.query == state && watched.probe == *probe);
             // Nodes with one number cannot be told apart.
             let node = nodes.next().filter(|_| nodes.next().is_none())?;
-            values.extend(node.hashes.as_ref()?.iter().map(|hash| (probe.column, *hash)));
+            values.extend(node.hashes.as_ref()?.iter().map(|hash| probe.value(*hash)));
         }
         values.sort_unstable();
         values.dedup();

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use arrow_cache_core::EACH_ROW;
+use arrow_cache_core::{EACH_ROW, members};
 use pgrx::pg_sys;
 
 use crate::pg::privileges;
@@ -61,8 +61,11 @@ pub fn relation_name(relation: pg_sys::Oid) -> Vec<u8> {
     }
 }
 
-/// The name of a column; empty if it is gone.
+/// The name of a column, or of the two that it stands for; empty if it is gone.
 pub fn column_name(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
+    if let (first, Some(second)) = members(column) {
+        return [column_name(relation, first), column_name(relation, second)].join(b" and ".as_slice());
+    }
     // SAFETY: a catalog search about a column of a locked relation; null if it is gone.
     let name = unsafe { kept!(pg_sys::get_attname(relation, column, true)) };
     // SAFETY: not null; a text that ends with NUL.

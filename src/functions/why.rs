@@ -164,9 +164,9 @@ fn extent(
     if rests_on.iter().any(|dependency| (dependency.relation, dependency.slot) == (relation, coarse)) {
         let tracked = store.registry().columns_of(backend::database(), relation).unwrap_or_default();
         let scans = scans_of(question.plan, question.params).unwrap_or_default();
-        let asked = values_of(&scans, relation, |column| tracked.has(column));
+        let asked = values_of(&scans, relation, |column| tracked.place_of(column));
         let columns = asked.into_iter().flat_map(|Asked { values, probes }| {
-            values.into_iter().map(|(column, _)| column).chain(probes.into_iter().map(|probe| probe.column))
+            values.into_iter().map(|(column, _)| column).chain(probes.into_iter().map(|probe| probe.tracked()))
         });
         let mut columns: Vec<i16> = columns.collect();
         columns.sort_unstable();

@@ -52,6 +52,8 @@ enum Search<'q> {
         statement: Statement<'q>,
         /// There is an outdated one.
         stale: bool,
+        /// The relations by whose values it was outdated.
+        outdated: Vec<u32>,
         /// How old an outdated answer the statement accepts.
         stale_bound: Option<i64>,
     },
@@ -64,7 +66,9 @@ enum Search<'q> {
 pub fn find(store: &SharedStore, question: &Question<'_>, lateness: Lateness) -> Result<Found, Reason> {
     match search(store, question, lateness)? {
         Search::Hit(hit, verify) => Ok(Found::Hit(hit, verify)),
-        Search::Nothing { statement, stale, stale_bound } => miss(store, question, statement, stale, stale_bound),
+        Search::Nothing { statement, stale, outdated, stale_bound } => {
+            miss(store, question, statement, (stale, &outdated), stale_bound)
+        }
     }
 }
 
@@ -102,16 +106,17 @@ fn search<'q>(store: &SharedStore, question: &Question<'q>, lateness: Lateness) 
         Lateness::Refused => (None, None),
         Lateness::Accepted(end) => (staleness::bound_of(store, question, &statement), end),
     };
-    let stale = pin.is_some();
+    let (stale, mut outdated) = (pin.is_some(), Vec::new());
     if let Some(pin) = pin {
         let end = || end.unwrap_or_else(backend::now);
         let age = stale_bound.and_then(|bound| staleness::servable_age(store, &pin, &statement, bound, end()));
         if age.is_some() {
             return hit(store, question, statement, pin, age);
         }
+        outdated = rules::outdated_values(store, &pin);
         store.unpin(pin);
     }
-    Ok(Search::Nothing { statement, stale, stale_bound })
+    Ok(Search::Nothing { statement, stale, outdated, stale_bound })
 }
 
 /// Returns true if the plan of a hit reads foreign tables: when the first row is asked for, not under a snapshot of the
@@ -199,7 +204,8 @@ fn tables_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Vec<pg_sys::Oid> {
         .collect()
 }
 
-/// The miss of a question without a valid entry; `stale` if it had one that is outdated. `stale_bound` tells how old an
+/// The miss of a question without a valid entry; `stale` if it had one that is outdated, by values of the relations in
+/// `outdated`. `stale_bound` tells how old an
 /// outdated answer the statement accepts.
 ///
 /// # Errors
@@ -208,14 +214,14 @@ fn miss(
     store: &SharedStore,
     question: &Question<'_>,
     statement: Statement<'_>,
-    stale: bool,
+    (stale, outdated): (bool, &[u32]),
     stale_bound: Option<i64>,
 ) -> Result<Found, Reason> {
     let Statement { cacheable, relations, snapshot, current, key, columns, terms, clock, cuts, .. } = statement;
     let Cacheable { traits, form, planned, .. } = cacheable;
     let scans = scans_of_answer(question, &traits, &cuts);
     let (dependencies, probed) = rules::dependencies_of_run(store, &relations, &traits, &snapshot, scans.as_deref())?;
-    let wishes = scans.map_or_else(Vec::new, |scans| rules::wishes(store, &relations, &scans));
+    let wishes = scans.map_or_else(Vec::new, |scans| rules::wishes(store, &relations, &scans, outdated));
     let reads_foreign = foreign::check_settled(store, question.plan)?;
     // What names in functions stand for rests on the version of the catalogs, which is in the key.
     let is_settled = !traits.resolves_names() || rules::are_settled();

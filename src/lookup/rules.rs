@@ -14,16 +14,17 @@
 //!
 //! Reads shared memory and the server's state; keeps nothing.
 
-use arrow_cache_core::{CacheKey, Counter, Dependency, EACH_ROW, Pin, Reason, SnapshotView, Validity, Wish, quietly};
+use arrow_cache_core::{CacheKey, Counter, Dependency, EACH_ROW, Pin, Reason, RoomyVec, SnapshotView, Validity, Wish, quietly};
 use pgrx::pg_sys;
 
 use super::portal;
 use crate::error;
 pub use crate::invalidation::own_writes::check_own_writes;
 use crate::pg::catalog_row::CatalogRow;
+use crate::pg::key_column::is_primary_key;
 use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 use crate::pg::{backend, compat};
-use crate::query::asked_values::{Probe, Scan, missing_column, values_of};
+use crate::query::asked_values::{Probe, Scan, missing_column, missing_pair, values_of};
 use crate::query::clock::Cuts;
 use crate::query::eligibility::QueryTraits;
 use crate::query::statement_terms::StatementTerms;
@@ -318,6 +319,17 @@ fn of_values(
     Some(dependencies)
 }
 
+/// The relations of which an entry rests on values that were changed, if nothing else has outdated it.
+pub fn outdated_values(store: &SharedStore, pin: &Pin) -> Vec<u32> {
+    let (versions, mut relations) = (store.versions(), Vec::new());
+    for changed in have_changed(store, store.view(pin).dependencies()) {
+        if !versions.is_of_value(changed.slot) || relations.add(changed.relation).is_err() {
+            return Vec::new();
+        }
+    }
+    relations
+}
+
 /// R10. The dependencies that stand in the place of a relation if the plan reads only rows with certain values of it,
 /// and what its run has to tell besides. `None` if it does not, or its columns are not tracked, or the snapshot does
 /// not see all of them whole: the answer may still rest on the relation.
@@ -334,7 +346,9 @@ fn dependencies_on_values(
     // Asked when that version was read: a relation that is taken out after this moves it (R11).
     let tracked = registry.settled_columns_of(database, relation)?;
     let reads_quiet = tracked.quiet & !unread_of(scans, relation) != 0;
-    let asked = values_of(scans, relation, |column| tracked.has(column) && !(reads_quiet && column == EACH_ROW))?;
+    let asked = values_of(scans, relation, |column| {
+        tracked.place_of(column).filter(|_| !(reads_quiet && column == EACH_ROW))
+    })?;
     dependencies.extend(of_values(store, relation, &asked.values, reads_quiet, snapshot)?);
     if asked.probes.is_empty() {
         registry.note_use(database, relation, backend::now());
@@ -350,12 +364,17 @@ fn unread_of(scans: &[Scan], relation: u32) -> u64 {
     if unread == 0 || has_row_security(relation) { 0 } else { unread }
 }
 
-/// The columns that would have to be tracked so that an answer over these scans rested on values of more relations.
-pub fn wishes(store: &SharedStore, relations: &[u32], scans: &[Scan]) -> Vec<Wish> {
+/// The columns that would have to be tracked so that an answer over these scans rested on values of more relations, and
+/// the pairs of columns so that it rested on better values of those by whose values it was `outdated` before.
+pub fn wishes(store: &SharedStore, relations: &[u32], scans: &[Scan], outdated: &[u32]) -> Vec<Wish> {
     let (registry, database) = (store.registry(), backend::database());
     let missing = |relation: &u32| {
         let tracked = registry.columns_of(database, *relation).unwrap_or_default();
-        let column = missing_column(scans, *relation, |column| tracked.has(column))?;
+        let column = missing_column(scans, *relation, |column| tracked.place_of(column)).or_else(|| {
+            let is_key = |column| is_primary_key(pg_sys::Oid::from(*relation), column);
+            outdated.contains(relation).then_some(())?;
+            missing_pair(scans, *relation, |column| tracked.place_of(column), is_key)
+        })?;
         let unread = unread_of(scans, *relation);
         (column != EACH_ROW || unread != 0).then_some(Wish { database, relation: *relation, column, unread })
     };

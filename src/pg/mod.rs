@@ -30,6 +30,7 @@ pub mod inheritance;
 pub mod inlined_call;
 pub mod inlining;
 pub mod jsonb;
+pub mod key_column;
 pub mod lists;
 pub mod log_line;
 pub mod lone_expression;

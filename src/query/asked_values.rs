@@ -2,7 +2,7 @@
 //! plan's rows are then a function of the rows with these values. Values that only a run of the plan knows are keys of
 //! its index scans: here is said where. Reads a finished plan; keeps nothing.
 
-use arrow_cache_core::{EACH_ROW, ITS_VALUE, bit_of};
+use arrow_cache_core::{EACH_ROW, ITS_VALUE, bit_of, pair, together};
 use pgrx::pg_sys::{self, BoolExprType, NodeTag};
 
 use super::bytewise::{equality_is_bytewise, is_equality};
@@ -31,6 +31,31 @@ impl Condition {
     fn known(var: Tree<'_, pg_sys::Var>, hashes: Vec<u64>) -> Self {
         Self { column: var.varattno, values: Values::Known(hashes) }
     }
+
+    /// This condition and one on another column, as one on both together; `None` if that names too many values.
+    fn with(&self, other: &Self) -> Option<Self> {
+        let column = pair(self.column, other.column)?;
+        let values = match (&self.values, &other.values) {
+            (Values::Known(own), Values::Known(others)) if own.len() * others.len() <= MOST_VALUES => {
+                let all = own.iter().flat_map(|own| others.iter().map(|other| (*own, *other)));
+                let both = all.filter_map(|(own, hash)| together((self.column, own), (other.column, hash)));
+                Values::Known(both.map(|(_, hash)| hash).collect())
+            }
+            (Values::Probed(probe), Values::Known(hashes)) => Values::Probed(probe.beside(other.column, hashes)?),
+            (Values::Known(hashes), Values::Probed(probe)) => Values::Probed(probe.beside(self.column, hashes)?),
+            _ => return None,
+        };
+        Some(Self { column, values })
+    }
+
+    /// How many values it names, as far as that is known.
+    fn count(&self) -> usize {
+        match &self.values {
+            Values::Known(_) if self.column == EACH_ROW => usize::MAX,
+            Values::Known(hashes) => hashes.len(),
+            Values::Probed(_) => MOST_VALUES + 1,
+        }
+    }
 }
 
 /// Values that a scan compares a column with.
@@ -52,6 +77,27 @@ pub struct Probe {
     pub column: i16,
     /// How the key is hashed.
     pub form: Form,
+    /// A value of another column, beside that the key counts: the rows have both.
+    pub beside: Option<(i16, u64)>,
+}
+
+impl Probe {
+    /// The same key, of the rows that have the one value of another column.
+    fn beside(self, column: i16, hashes: &[u64]) -> Option<Self> {
+        let [hash] = hashes else { return None };
+        Some(Self { beside: Some((column, *hash)), ..self })
+    }
+
+    /// The column, or the two, that the answer rests on.
+    pub fn tracked(&self) -> i16 {
+        self.beside.and_then(|(other, _)| pair(self.column, other)).unwrap_or(self.column)
+    }
+
+    /// What stands for a key with this hash.
+    pub fn value(&self, hash: u64) -> (i16, u64) {
+        let own = (self.column, hash);
+        self.beside.and_then(|beside| together(own, beside)).unwrap_or(own)
+    }
 }
 
 /// What the rows are that some scans give of a relation.
@@ -95,20 +141,32 @@ pub fn scans_of(
     Some(collector.scans)
 }
 
+impl Scan {
+    /// The condition that names the fewest values, of those on tracked columns.
+    fn narrowest(&self, place_of: impl Fn(i16) -> Option<usize>) -> Option<&Condition> {
+        let usable = self.conditions.iter().filter(|condition| place_of(condition.column).is_some());
+        usable.min_by_key(|condition| condition.count())
+    }
+
+    /// That condition together with each one on another column, in their order.
+    fn pairs_with(&self, narrowest: &Condition) -> impl Iterator<Item = Condition> {
+        self.conditions.iter().filter_map(|other| narrowest.with(other))
+    }
+}
+
 /// The columns and values that the rows have which these scans give of a relation; `None` if a scan has no condition on
-/// one of the columns that `has` knows, or there is no scan.
-pub fn values_of(scans: &[Scan], relation: u32, has: impl Fn(i16) -> bool) -> Option<Asked> {
+/// a tracked column, or there is no scan. `place_of` gives the place of a column among those that are tracked: the last
+/// pair of columns counts, as those before it were not enough.
+pub fn values_of(scans: &[Scan], relation: u32, place_of: impl Fn(i16) -> Option<usize>) -> Option<Asked> {
     let (mut values, mut probes) = (Vec::new(), Vec::new());
     let mut is_scanned = false;
     for scan in scans.iter().filter(|scan| scan.relation == relation) {
-        let usable = scan.conditions.iter().filter(|condition| has(condition.column));
-        let fewest = usable.min_by_key(|condition| match &condition.values {
-            Values::Known(_) if condition.column == EACH_ROW => usize::MAX,
-            Values::Known(hashes) => hashes.len(),
-            Values::Probed(_) => MOST_VALUES + 1,
-        })?;
-        match &fewest.values {
-            Values::Known(hashes) => values.extend(hashes.iter().map(|hash| (fewest.column, *hash))),
+        let narrowest = scan.narrowest(&place_of)?;
+        let pairs = scan.pairs_with(narrowest).filter_map(|both| Some((place_of(both.column)?, both)));
+        let last = pairs.max_by_key(|(place, _)| *place);
+        let chosen = last.as_ref().map_or(narrowest, |(_, both)| both);
+        match &chosen.values {
+            Values::Known(hashes) => values.extend(hashes.iter().map(|hash| (chosen.column, *hash))),
             Values::Probed(probe) => probes.push(*probe),
         }
         is_scanned = true;
@@ -120,14 +178,32 @@ pub fn values_of(scans: &[Scan], relation: u32, has: impl Fn(i16) -> bool) -> Op
 
 /// The column that would have to be known, too, so that `values_of` names values, or better ones; `None` if one is not
 /// enough. It is `EACH_ROW` if that is better than nothing, as columns are not read.
-pub fn missing_column(scans: &[Scan], relation: u32, has: impl Fn(i16) -> bool) -> Option<i16> {
+pub fn missing_column(scans: &[Scan], relation: u32, place_of: impl Fn(i16) -> Option<usize>) -> Option<i16> {
+    let has = |column| place_of(column).is_some();
     let mut own = scans.iter().filter(|scan| scan.relation == relation);
     let is_known = |condition: &Condition| condition.column != EACH_ROW && has(condition.column);
     let lacking = own.find(|scan| !scan.conditions.iter().any(is_known))?;
     let of_row = Some(EACH_ROW).filter(|_| lacking.unread != 0);
     let candidates = lacking.conditions.first().map(|condition| condition.column).filter(|column| *column != EACH_ROW);
-    let is_enough = |column: &i16| values_of(scans, relation, |other| other == *column || has(other)).is_some();
+    let is_enough = |column: &i16| values_of(scans, relation, |other| place_of(other).or((other == *column).then_some(0))).is_some();
     candidates.into_iter().chain(of_row).find(is_enough).filter(|column| !has(*column))
+}
+
+/// Two columns that would have to be known together so that `values_of` named better values than it does by one of
+/// them; `None` if it names none, or there is no other condition. `is_key` tells whether a column has another value in
+/// each row, so that another condition adds nothing.
+pub fn missing_pair(
+    scans: &[Scan],
+    relation: u32,
+    place_of: impl Fn(i16) -> Option<usize>,
+    is_key: impl Fn(i16) -> bool,
+) -> Option<i16> {
+    let mut own = scans.iter().filter(|scan| scan.relation == relation);
+    own.find_map(|scan| {
+        let narrowest = scan.narrowest(&place_of).filter(|narrowest| !is_key(narrowest.column))?;
+        let mut pairs = scan.pairs_with(narrowest).map(|both| both.column);
+        pairs.find(|both| place_of(*both).is_none())
+    })
 }
 
 struct Collector<'t> {
@@ -235,7 +311,7 @@ impl<'t> Collector<'t> {
         let type_oid = unsafe { server::exprType(right.as_ptr()) };
         let form = form_of(type_oid).filter(|form| form.goes_with(of_column) && self.value(right).is_none())?;
         let column = var.varattno;
-        Some(Condition { column, values: Values::Probed(Probe { node, key, column, form }) })
+        Some(Condition { column, values: Values::Probed(Probe { node, key, column, form, beside: None }) })
     }
 
     fn condition(&self, condition: Tree<'t, pg_sys::Node>, columns: Columns<'t>) -> Option<Condition> {

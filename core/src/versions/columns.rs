@@ -76,7 +76,13 @@ impl TrackedColumns {
     /// Returns true if the column is among them.
     #[must_use]
     pub fn has(&self, column: i16) -> bool {
-        self.iter().any(|own| own == column)
+        self.place_of(column).is_some()
+    }
+
+    /// The place of the column, in the order in which they were taken in.
+    #[must_use]
+    pub fn place_of(&self, column: i16) -> Option<usize> {
+        self.iter().position(|own| own == column)
     }
 
     /// Returns true if a change of these columns, by their bits, leaves the tracked ones as they are.
@@ -98,9 +104,10 @@ impl TrackedColumns {
     }
 
     /// These columns and the one of a wish, if there is room for it. Of the quiet columns those stay that the wish
-    /// leaves unread.
+    /// leaves unread. The last place is not for two columns together, which only improve on one of them.
     pub(crate) fn with(mut self, wish: &Wish) -> Option<Self> {
-        let place = self.columns.iter_mut().find(|place| **place == 0)?;
+        let usable = if members(wish.column).1.is_some() { MOST_COLUMNS - 1 } else { MOST_COLUMNS };
+        let place = self.columns[..usable].iter_mut().find(|place| **place == 0)?;
         *place = wish.column;
         self.quiet = agreed(self.quiet, wish.unread) & !(bits_of(wish.column) | 1);
         Some(self)

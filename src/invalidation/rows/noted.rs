@@ -6,10 +6,10 @@ use std::cell::{Cell, RefCell};
 
 use arrow_cache_core::versions::columns::MOST_COLUMNS;
 use arrow_cache_core::versions::noted_rows::{Coarse, ColumnValue, NotedRows, RowChange};
-use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, quietly};
+use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, members, quietly, together};
 use pgrx::pg_sys;
 
-use super::watched::{self, Columns, Watched};
+use super::watched::{self, Columns, Hashed, Watched};
 use crate::pg::attention;
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tuple_attribute;
@@ -106,15 +106,19 @@ unsafe fn columns(relation: pg_sys::Relation, tracked: TrackedColumns, changed: 
         is_quiet: tracked.is_quiet(changed),
         ..Columns::default()
     };
+    // SAFETY: the caller's promise: an open relation has a row type with so many columns.
+    let hashed = |column: i16| unsafe {
+        let row_type = (*relation).rd_att;
+        let has_column = column > 0 && i32::from(column) <= (*row_type).natts;
+        let type_oid = has_column.then(|| (*tuple_attribute(row_type, column as usize - 1)).atttypid)?;
+        Some((column, form_of(type_oid)?))
+    };
     for (place, column) in columns.values.iter_mut().zip(tracked.iter()) {
-        // SAFETY: an open relation has a row type with so many columns.
-        let type_oid = unsafe {
-            let row_type = (*relation).rd_att;
-            let has_column = column > 0 && i32::from(column) <= (*row_type).natts;
-            has_column.then(|| (*tuple_attribute(row_type, column as usize - 1)).atttypid)
-        };
         // No answer rests on values of a column that was dropped, or has got another type, which outdates all.
-        *place = type_oid.and_then(form_of).map(|form| (column, form));
+        *place = match members(column) {
+            (alone, None) => hashed(alone).map(|own| (own, None)),
+            (first, Some(second)) => hashed(first).zip(hashed(second)).map(|(first, second)| (first, Some(second))),
+        };
     }
     columns
 }
@@ -128,17 +132,26 @@ struct Found {
 }
 
 impl Found {
-    /// Those that `read` gives; `None` for NULL, which equals nothing.
+    /// Those that `read` gives; `None` for NULL, which equals nothing. So a pair with it is asked for by no answer.
     ///
     /// # Safety
     /// `read` must give values of the columns.
     unsafe fn of(columns: &Columns, mut read: impl FnMut(i16) -> Option<pg_sys::Datum>) -> Self {
         let mut found = Self::default();
-        for (place, (column, form)) in found.values.iter_mut().zip(columns.values.iter().flatten()) {
-            let Some(datum) = read(*column) else { continue };
-            // SAFETY: the caller's promise; the form is that of the column's type.
-            *place = unsafe { form.hash(datum) }.map(|hash| (*column, hash));
-            found.is_incomplete |= place.is_none();
+        for (place, (first, second)) in found.values.iter_mut().zip(columns.values.iter().flatten()) {
+            let mut has_null = false;
+            let mut value_of = |(column, form): Hashed| -> Option<ColumnValue> {
+                let datum = read(column);
+                has_null |= datum.is_none();
+                // SAFETY: the caller's promise; the form is that of the column's type.
+                Some((column, unsafe { form.hash(datum?) }?))
+            };
+            let first = value_of(*first);
+            *place = match second {
+                None => first,
+                Some(second) => first.zip(value_of(*second)).and_then(|(first, second)| together(first, second)),
+            };
+            found.is_incomplete |= place.is_none() && !has_null;
         }
         found
     }

@@ -21,11 +21,14 @@ use crate::query::value_hash::Form;
 /// What a node of a plan does to give its next row.
 pub type NextRow = unsafe extern "C-unwind" fn(*mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot;
 
+/// A column that has values, and how these are hashed.
+pub type Hashed = (i16, Form);
+
 /// What is noted of a row that changes.
 #[derive(Clone, Copy, Default)]
 pub struct Columns {
-    /// The tracked columns that have values, and how these are hashed.
-    pub values: [Option<(i16, Form)>; MOST_COLUMNS],
+    /// The tracked columns that have values, alone or two together.
+    pub values: [Option<(Hashed, Option<Hashed>)>; MOST_COLUMNS],
     /// Whether `EACH_ROW` is tracked.
     pub has_each_row: bool,
     /// The node's own updates leave all these values as they are.
