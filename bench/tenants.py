@@ -164,8 +164,8 @@ def by_statement(bench, side):
         reasons = ", ".join(f"{status} {count / unchanged:.1%}" for status, count in sorted(own.items(), key=lambda pair: -pair[1]))
         rows.append([name, f"{seen.asked[name]:,}", f"{seen.unchanged[name]:,}", figure(seen.hits[name] / unchanged), reasons,
                      f"{seen.wrong[name]:,}"])
-    return markdown(f"By statement: {SIDES[side]}", "What became of questions whose answers were unchanged, if they were no hits. *Own rows changed*: others of the tenant's rows "
-                    "in these tables have changed since.",
+    return markdown(f"By statement: {SIDES[side]}", "What became of questions whose answers were unchanged, if they were no hits. In brackets stands what an outdated answer "
+                    "rested on. *Own rows changed*: others of the tenant's rows in these tables have changed since.",
                     ["statement", "asked again", "unchanged", "hits", "no hits", "wrong"], rows)
 
 

@@ -115,9 +115,10 @@ class Reader:
     def judge(self, statement, values, tenant, counts):
         """Asks, and executes the same with the cache off."""
         given, status, right, own = (self.of_tags if self.tags else self.of_cache)(statement, values, tenant)
+        rests_on = self.rests_on(statement, values) if self.load.side == "values" else ""
         is_hit, truth = status == "HIT", right[-1]
         question = (statement.name, tenant, values)
-        before, self.known[question] = self.known.get(question), (truth, own)
+        before, self.known[question] = self.known.get(question), (truth, own, rests_on)
         if is_hit and given not in right:
             self.seen.wrong[statement.name] += counts
             if self.tags is None:
@@ -128,7 +129,8 @@ class Reader:
                 self.seen.unchanged[statement.name] += 1
                 self.seen.hits[statement.name] += is_hit
                 if not is_hit:
-                    self.seen.missed[statement.name, status + (OWN_ROWS if before[1] != own else "")] += 1
+                    rested_on = f" [{before[2]}]" if status.startswith("STALE") and before[2] else ""
+                    self.seen.missed[statement.name, status + rested_on + (OWN_ROWS if before[1] != own else "")] += 1
 
     def of_cache(self, statement, values, tenant):
         """(the answer, what became of the statement, the answers that are right, what tells of the tenant's rows) under one snapshot"""
@@ -140,6 +142,14 @@ class Reader:
         own = statement.own_rows and session.execute_bound(statement.own_rows, [str(tenant).encode()]).get_value(0, 0)
         session.execute("COMMIT")
         return given, status, [right], own
+
+    def rests_on(self, statement, values):
+        """What its answer rests on, in short: each table, and by which columns if not as a whole."""
+        text = statement.text
+        for number, value in enumerate(values, 1):
+            text = text.replace(f"${number}", str(value))
+        detail = self.session.execute_bound("SELECT detail FROM arrow_cache.why($1)", [text.encode()]).get_value(0, 0).decode()
+        return detail.removeprefix("rests on ").replace("public.", "").replace("(rows by ", "(")
 
     def of_tags(self, statement, values, tenant):
         """The same. Redis knows no snapshot: what was right just before, or just after, is right."""
