@@ -6,12 +6,12 @@ use arrow_cache_core::{EACH_ROW, ITS_VALUE, bit_of, pair, together};
 use pgrx::pg_sys::{self, BoolExprType, NodeTag};
 
 use super::bytewise::{equality_is_bytewise, is_equality};
+use super::known_values::value_of;
 use super::node_table::{OPENS_NOTHING, in_plan};
 use super::opened_relations::plans_of;
 use super::unread_columns::unread_columns;
 use super::value_hash::{Form, form_of};
 use crate::pg::array::{Array, ElementType};
-use crate::pg::given_values::given;
 use crate::pg::row::Value;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, children, match_node};
@@ -309,7 +309,7 @@ impl<'t> Collector<'t> {
         let of_column = compared(var, call.opno, call.inputcollid)?;
         // SAFETY: an expression of the plan.
         let type_oid = unsafe { server::exprType(right.as_ptr()) };
-        let form = form_of(type_oid).filter(|form| form.goes_with(of_column) && self.value(right).is_none())?;
+        let form = form_of(type_oid).filter(|form| form.goes_with(of_column) && value_of(right, self.params).is_none())?;
         let column = var.varattno;
         Some(Condition { column, values: Values::Probed(Probe { node, key, column, form, beside: None }) })
     }
@@ -325,7 +325,7 @@ impl<'t> Collector<'t> {
                     _ => return None,
                 };
                 let form = compared(var, call.opno, call.inputcollid)?;
-                let (type_oid, value) = self.value(other)?;
+                let (type_oid, value) = value_of(other, self.params)?;
                 Some(Condition::known(var, vec![hash_of(type_oid, value, form)?]))
             },
             ScalarArrayOpExpr(call) => {
@@ -354,12 +354,12 @@ impl<'t> Collector<'t> {
                 return None;
             }
             return elements.try_fold(Vec::new(), |mut hashes, element| {
-                let (type_oid, value) = self.value(element)?;
+                let (type_oid, value) = value_of(element, self.params)?;
                 hashes.push(hash_of(type_oid, value, form)?);
                 Some(hashes)
             });
         }
-        let (_, value) = self.value(list)?;
+        let (_, value) = value_of(list, self.params)?;
         // SAFETY: what stands on this side of such a comparison is an array, and it has elements of the type that it
         // names.
         let (element_type, elements) = unsafe {
@@ -375,18 +375,6 @@ impl<'t> Collector<'t> {
             hashes.push(hash_of(element_type, element.datum(), form)?);
         }
         Some(hashes)
-    }
-
-    /// The type and the value of a constant, or of a parameter of the statement, that is not NULL.
-    fn value(&self, node: Tree<'t, pg_sys::Node>) -> Option<(pg_sys::Oid, pg_sys::Datum)> {
-        match_node! { node.without_relabelling();
-            Const(constant) => (!constant.constisnull).then_some((constant.consttype, constant.constvalue)),
-            Param(param) => {
-                let given = given(&param, self.params).filter(|given| !given.isnull)?;
-                Some((given.ptype, given.value))
-            },
-            _ => None,
-        }
     }
 }
 

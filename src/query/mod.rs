@@ -11,7 +11,7 @@
 //! | Is it the same question? | `key`: `identity` (form and tree), `environment` (settings), `asker` (role, rights), `parameters` |
 //! | … with functions that are declared pure? | `name_resolution` |
 //! | What may its plan open? | `opened_relations` |
-//! | Which values have the rows that its plan reads, and which columns does it not read? | `asked_values`, `value_hash`, `unread_columns` |
+//! | Which values have the rows that its plan reads, and which columns does it not read? | `asked_values` (`known_values`: before it runs), `value_hash`, `unread_columns` |
 //! | What else does the answer rest on? | `row_types_and_settings` |
 //! | … and what is told of it, beside that? | `checking`; what SQL leaves open: `repeatability`, `bytewise` (equal values) |
 //! | What was decided, and where does it stand? | `verdict`, `plan_marker` (inside the plan) |
@@ -41,6 +41,7 @@ pub mod handed_times;
 pub mod hashes;
 pub mod identity;
 pub mod key;
+mod known_values;
 pub mod name_resolution;
 mod node_table;
 pub mod opened_relations;
