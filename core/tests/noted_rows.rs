@@ -2,7 +2,10 @@
 //! (`AtEOSubXact_PgStat_Relations`): whatever was not noted is found out, unless it was rolled back before anything was
 //! noted.
 
-use arrow_cache_core::versions::noted_rows::{Coarse, CountedChanges, MOST_CHANGES, NotedRows, RowChange, RowChanges};
+use arrow_cache_core::versions::columns::TrackedColumns;
+use arrow_cache_core::versions::noted_rows::{
+    Coarse, ColumnValue, CountedChanges, MOST_CHANGES, NotedRows, RowChange, RowChanges,
+};
 use proptest::prelude::*;
 
 /// What the server counts of one relation.
@@ -74,8 +77,16 @@ fn step(missed: u32) -> impl Strategy<Value = Step> {
     ]
 }
 
+fn tracked(generation: u64) -> TrackedColumns {
+    TrackedColumns { generation, columns: [1, 0, 0, 0], quiet: 0 }
+}
+
+fn values(rows: &NotedRows, now: &TrackedColumns, counted: &CountedChanges) -> Result<Vec<ColumnValue>, Coarse> {
+    rows.values(now, counted).map(|(values, _)| values.to_vec())
+}
+
 fn run(steps: &[Step]) -> (Server, NotedRows) {
-    let (mut server, mut rows) = (Server::begin(), NotedRows::new(7));
+    let (mut server, mut rows) = (Server::begin(), NotedRows::new(tracked(7)));
     for step in steps {
         match *step {
             Step::Noted(change, value) => {
@@ -96,7 +107,7 @@ proptest! {
     fn what_was_noted_throughout_is_precise(steps in prop::collection::vec(step(0), 0..40)) {
         let (server, rows) = run(&steps);
         let noted = steps.iter().any(|step| matches!(step, Step::Noted(..)));
-        match rows.values(7, &server.counted()) {
+        match values(&rows, &tracked(7), &server.counted()) {
             Ok(values) => {
                 prop_assert!(noted);
                 prop_assert!(server.touched().all(|value| values.contains(&(1, value))));
@@ -108,7 +119,7 @@ proptest! {
     #[test]
     fn what_was_missed_is_found_out(steps in prop::collection::vec(step(1), 0..40)) {
         let (server, rows) = run(&steps);
-        if let Ok(values) = rows.values(7, &server.counted()) {
+        if let Ok(values) = values(&rows, &tracked(7), &server.counted()) {
             prop_assert!(server.touched().all(|value| values.contains(&(1, value))));
         }
     }
@@ -122,7 +133,7 @@ fn a_missed_change_makes_it_imprecise() {
         [Step::Noted(RowChange::Update, 1), Step::Missed(RowChange::Delete, 1)],
     ] {
         let (server, rows) = run(&steps);
-        assert_eq!(rows.values(7, &server.counted()), Err(Coarse::NotNoted), "{steps:?}");
+        assert_eq!(values(&rows, &tracked(7), &server.counted()), Err(Coarse::NotNoted), "{steps:?}");
     }
 }
 
@@ -132,15 +143,15 @@ fn kinds_of_changes_do_not_stand_for_each_other() {
     let (mut server, mut rows) = run(&[Step::Noted(RowChange::Insert, 1)]);
     rows.add_change(RowChange::Delete, || None);
     server.change(RowChange::Update, 2);
-    assert_eq!(rows.values(7, &server.counted()), Err(Coarse::NotNoted));
+    assert_eq!(values(&rows, &tracked(7), &server.counted()), Err(Coarse::NotNoted));
 }
 
 #[test]
 fn truncation_and_a_server_that_does_not_count_make_it_imprecise() {
     let (server, rows) = run(&[Step::Noted(RowChange::Insert, 1)]);
     let truncated = CountedChanges { is_truncated: true, ..server.counted() };
-    assert_eq!(rows.values(7, &truncated), Err(Coarse::NotNoted));
-    let mut rows = NotedRows::new(7);
+    assert_eq!(values(&rows, &tracked(7), &truncated), Err(Coarse::NotNoted));
+    let mut rows = NotedRows::new(tracked(7));
     rows.add_change(RowChange::Insert, || None);
     assert!(!rows.wants_more());
 }
@@ -148,11 +159,37 @@ fn truncation_and_a_server_that_does_not_count_make_it_imprecise() {
 #[test]
 fn another_generation_makes_it_imprecise() {
     let (server, mut rows) = run(&[Step::Noted(RowChange::Insert, 1)]);
-    assert_eq!(rows.values(8, &server.counted()), Err(Coarse::Generation));
-    rows.expect(7);
-    assert_eq!(rows.values(7, &server.counted()), Ok(&[(1, 1)][..]));
-    rows.expect(8);
-    assert_eq!(rows.values(7, &server.counted()), Err(Coarse::Generation));
+    assert_eq!(values(&rows, &tracked(8), &server.counted()), Err(Coarse::Generation));
+    rows.expect(&tracked(7));
+    assert_eq!(values(&rows, &tracked(7), &server.counted()), Ok(vec![(1, 1)]));
+    rows.expect(&tracked(8));
+    assert_eq!(values(&rows, &tracked(7), &server.counted()), Err(Coarse::Generation));
+}
+
+/// What was noted by fewer columns still holds for these, and nothing is known of the others.
+#[test]
+fn a_column_that_comes_meanwhile_leaves_the_others() {
+    let (server, mut rows) = run(&[Step::Noted(RowChange::Insert, 1)]);
+    let more = TrackedColumns { generation: 9, columns: [1, 4, 3, 0], quiet: 0 };
+    let added = |rows: &NotedRows, now: &TrackedColumns| {
+        rows.values(now, &server.counted()).map(|(values, added)| (values.to_vec(), added.collect::<Vec<_>>()))
+    };
+    assert_eq!(added(&rows, &tracked(7)), Ok((vec![(1, 1)], vec![])));
+    assert_eq!(added(&rows, &more), Ok((vec![(1, 1)], vec![4, 3])));
+    for other in [
+        TrackedColumns { generation: 8, ..more },
+        TrackedColumns { generation: 10, ..more },
+        TrackedColumns { generation: 6, ..tracked(7) },
+        TrackedColumns { quiet: 8, ..more },
+        TrackedColumns { columns: [1, 4, 0, 0], ..more },
+        TrackedColumns { columns: [0; 4], generation: 7, quiet: 0 },
+    ] {
+        assert_eq!(added(&rows, &other), Err(Coarse::Generation), "{other:?}");
+    }
+    rows.expect(&more);
+    assert_eq!(added(&rows, &more), Ok((vec![(1, 1)], vec![4, 3])), "a later statement knows more, the first one does not");
+    rows.expect(&TrackedColumns { quiet: 8, ..more });
+    assert_eq!(added(&rows, &more), Err(Coarse::Generation));
 }
 
 #[test]
@@ -168,16 +205,16 @@ fn values_of_as_many_changes_are_noted_as_may_be() {
         }
     }
     let all: Vec<_> = (0..MOST_CHANGES as u64).map(|value| (1, value)).collect();
-    assert_eq!(rows.values(7, &server.counted()), Ok(&all[..]));
+    assert_eq!(values(&rows, &tracked(7), &server.counted()), Ok(all.clone()));
     server.change(RowChange::Update, 0);
     rows.add_change(RowChange::Update, || None);
     rows.look();
-    assert_eq!(rows.values(7, &server.counted()), Ok(&all[..]));
+    assert_eq!(values(&rows, &tracked(7), &server.counted()), Ok(all.clone()));
     server.change(RowChange::Update, 0);
     rows.add_change(RowChange::Update, || None);
     rows.look();
     rows.add_value((1, 0));
-    assert_eq!(rows.values(7, &server.counted()), Err(Coarse::Overflow));
+    assert_eq!(values(&rows, &tracked(7), &server.counted()), Err(Coarse::Overflow));
 }
 
 #[test]
@@ -190,9 +227,9 @@ fn more_values_than_changes_are_not_noted() {
         rows.add_value((1, value));
         rows.add_value((2, value));
     }
-    assert_eq!(rows.values(7, &server.counted()).map(<[_]>::len), Ok(MOST_CHANGES as usize - 1));
+    assert_eq!(values(&rows, &tracked(7), &server.counted()).map(|values| values.len()), Ok(MOST_CHANGES as usize - 1));
     rows.add_value((3, 1));
     assert!(rows.wants_more());
     rows.add_value((3, 2));
-    assert_eq!(rows.values(7, &server.counted()), Err(Coarse::Overflow));
+    assert_eq!(values(&rows, &tracked(7), &server.counted()), Err(Coarse::Overflow));
 }

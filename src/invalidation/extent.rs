@@ -26,8 +26,8 @@ pub fn for_each_slot(
         let noted = match () {
             () if redefines => Err(Coarse::Definitions),
             () if write_set::holds(relation) => Err(Coarse::NotNoted),
-            () => rows::for_each_noted(relation, columns.generation, |column, hash| {
-                is_quiet |= (column, hash) == (EACH_ROW, quietly(ITS_VALUE));
+            () => rows::for_each_noted(relation, &columns, |column, hash| {
+                is_quiet |= (column, hash) == (EACH_ROW, Some(quietly(ITS_VALUE)));
                 visit(writer.value(relation, column, hash));
             }),
         };

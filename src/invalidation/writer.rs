@@ -61,9 +61,12 @@ impl<'a> Writer<'a> {
         self.versions.of_relation(self.database, relation)
     }
 
-    /// The slot of the rows of a relation that have a value in a column.
-    pub fn value(&self, relation: u32, column: i16, hash: u64) -> SlotId {
-        self.versions.value(self.database, relation, column, hash)
+    /// The slot of the rows of a relation that have a value in a column, or one that is not known.
+    pub fn value(&self, relation: u32, column: i16, hash: Option<u64>) -> SlotId {
+        match hash {
+            Some(hash) => self.versions.value(self.database, relation, column, hash),
+            None => self.versions.unknown(self.database, relation, column),
+        }
     }
 
     /// Publishes to one slot.

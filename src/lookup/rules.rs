@@ -14,7 +14,7 @@
 //!
 //! Reads shared memory and the server's state; keeps nothing.
 
-use arrow_cache_core::{CacheKey, Counter, Dependency, EACH_ROW, Pin, Reason, RoomyVec, SnapshotView, Validity, Wish, quietly};
+use arrow_cache_core::{CacheKey, Counter, Dependency, EACH_ROW, Pin, Reason, RoomyVec, SnapshotView, TrackedColumns, Validity, Wish, quietly};
 use pgrx::pg_sys;
 
 use super::portal;
@@ -272,6 +272,7 @@ pub struct Probed {
     /// The keys that tell the values.
     pub probes: Vec<Probe>,
     reads_quiet: bool,
+    tracked: TrackedColumns,
     /// The relation itself, if the snapshot sees it whole.
     whole: Option<Dependency>,
 }
@@ -289,7 +290,7 @@ impl Probed {
         snapshot: &SnapshotView<'_>,
     ) -> Result<Vec<Dependency>, Reason> {
         if let Some(values) = values
-            && let Some(on_values) = of_values(store, self.relation, values, self.reads_quiet, snapshot)
+            && let Some(on_values) = of_values(store, self.relation, (values, &self.tracked, self.reads_quiet), snapshot)
         {
             store.registry().note_use(backend::database(), self.relation, backend::now());
             return Ok(on_values);
@@ -298,25 +299,24 @@ impl Probed {
     }
 }
 
-/// The dependencies on the rows of a relation that have one of these values, each with its column; `None` if the
-/// snapshot does not see all of them whole.
+/// The dependencies on the rows of a relation that have one of these values, each with its column, or one that is not
+/// known; `None` if the snapshot does not see all of them whole. The columns are tracked, the first one beside the coarse
+/// slot.
 fn of_values(
     store: &SharedStore,
     relation: u32,
-    values: &[(i16, u64)],
-    reads_quiet: bool,
+    (values, tracked, reads_quiet): (&[(i16, u64)], &TrackedColumns, bool),
     snapshot: &SnapshotView<'_>,
 ) -> Option<Vec<Dependency>> {
     let (versions, database) = (store.versions(), backend::database());
-    let mut dependencies = Vec::new();
-    for (column, hash) in values {
-        let quiet = reads_quiet.then(|| quietly(*hash));
-        for hash in [*hash].into_iter().chain(quiet) {
-            let slot = versions.value(database, relation, *column, hash);
-            dependencies.push(Dependency { slot, relation, version: versions.seen_whole(slot, snapshot)? });
-        }
-    }
-    Some(dependencies)
+    let is_asked = |column: &i16| values.iter().any(|(own, _)| own == column);
+    let unknown = tracked.iter().skip(1).filter(is_asked).map(|column| versions.unknown(database, relation, column));
+    let of_values = values.iter().flat_map(|&(column, hash)| {
+        let quiet = reads_quiet.then(|| quietly(hash));
+        [Some(hash), quiet].into_iter().flatten().map(move |hash| versions.value(database, relation, column, hash))
+    });
+    let slots = unknown.chain(of_values);
+    slots.map(|slot| Some(Dependency { slot, relation, version: versions.seen_whole(slot, snapshot)? })).collect()
 }
 
 /// The relations of which an entry rests on values that were changed, if nothing else has outdated it.
@@ -349,13 +349,13 @@ fn dependencies_on_values(
     let asked = values_of(scans, relation, |column| {
         tracked.place_of(column).filter(|_| !(reads_quiet && column == EACH_ROW))
     })?;
-    dependencies.extend(of_values(store, relation, &asked.values, reads_quiet, snapshot)?);
+    dependencies.extend(of_values(store, relation, (&asked.values, &tracked, reads_quiet), snapshot)?);
     if asked.probes.is_empty() {
         registry.note_use(database, relation, backend::now());
         return Some((dependencies, None));
     }
     let whole = seen(versions.relation(database, relation)).filter(|whole| !store.definers().are_in(whole.slot));
-    Some((dependencies, Some(Probed { relation, probes: asked.probes, reads_quiet, whole })))
+    Some((dependencies, Some(Probed { relation, probes: asked.probes, reads_quiet, tracked, whole })))
 }
 
 /// The columns of a relation that these scans of it do not read, by their bits.

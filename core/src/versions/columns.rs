@@ -85,6 +85,15 @@ impl TrackedColumns {
         self.iter().position(|own| own == column)
     }
 
+    /// The columns that were taken in since these were `before`; `None` if something else has changed as well. Each one
+    /// taken in begins a generation, and so does each relation.
+    pub fn added_since(&self, before: &Self) -> Option<impl Iterator<Item = i16> + use<>> {
+        let [known, all] = [before, self].map(|columns| columns.iter().count());
+        let begun = self.generation.checked_sub(before.generation)?;
+        let are_added = self.quiet == before.quiet && known > 0 && Some(begun) == all.checked_sub(known).map(|n| n as u64);
+        are_added.then(|| self.iter().skip(known))
+    }
+
     /// Returns true if a change of these columns, by their bits, leaves the tracked ones as they are.
     #[must_use]
     pub fn keeps(&self, changed: u64) -> bool {

@@ -5,6 +5,7 @@
 //! Pure; belongs to one transaction of one process.
 
 use crate::room::Room;
+use crate::versions::columns::TrackedColumns;
 
 /// Most changes whose values are noted, and most of these values. Noting one, and publishing it, takes as long as a
 /// simple change of a row; so more would be felt.
@@ -82,7 +83,7 @@ pub enum Coarse {
     Overflow,
     /// The transaction has changed definitions.
     Definitions,
-    /// What is tracked of the relation has changed since the first change.
+    /// What is tracked of the relation has become less since the first change, or was begun anew.
     Generation,
 }
 
@@ -91,8 +92,8 @@ pub type ColumnValue = (i16, u64);
 
 /// What is noted of one relation.
 pub struct NotedRows {
-    /// That of what was tracked when the first change was noted.
-    generation: u64,
+    /// What was tracked when the first statement began.
+    tracked: TrackedColumns,
     /// What the server had counted as over when the first change was noted; `None` before.
     base: Option<RowChanges>,
     /// Changes that were noted, rolled back or not.
@@ -106,16 +107,16 @@ pub struct NotedRows {
 }
 
 impl NotedRows {
-    /// Nothing is noted. The generation is that of what is tracked.
+    /// Nothing is noted.
     #[must_use]
-    pub const fn new(generation: u64) -> Self {
+    pub const fn new(tracked: TrackedColumns) -> Self {
         let nothing = RowChanges { inserted: 0, updated: 0, deleted: 0 };
-        Self { generation, base: None, noted: nothing, looked_at: 0, values: Vec::new(), coarse: None }
+        Self { tracked, base: None, noted: nothing, looked_at: 0, values: Vec::new(), coarse: None }
     }
 
-    /// Forgets what was noted, and notes under this generation.
-    pub fn start_anew(&mut self, generation: u64) {
-        (self.generation, self.base, self.noted) = (generation, None, RowChanges::default());
+    /// Forgets what was noted, and notes by these columns.
+    pub fn start_anew(&mut self, tracked: TrackedColumns) {
+        (self.tracked, self.base, self.noted) = (tracked, None, RowChanges::default());
         (self.looked_at, self.coarse) = (0, None);
         self.forget_values();
     }
@@ -125,9 +126,9 @@ impl NotedRows {
         self.values.shrink_to(KEPT);
     }
 
-    /// A statement begins that finds this generation.
-    pub fn expect(&mut self, generation: u64) {
-        if generation != self.generation {
+    /// A statement begins that finds these columns.
+    pub fn expect(&mut self, tracked: &TrackedColumns) {
+        if tracked.added_since(&self.tracked).is_none() {
             self.give_up(Coarse::Generation);
         }
     }
@@ -187,22 +188,24 @@ impl NotedRows {
         }
     }
 
-    /// The values that changed rows had, before or after, some more than once. `generation` is that of what is tracked
-    /// now, and `counted` what the server has counted.
+    /// The values that changed rows had, before or after, some more than once; and the columns of which these may not be
+    /// all, as they were taken in meanwhile. `tracked` are those of now, and `counted` what the server has counted.
     ///
     /// # Errors
     /// Why these may not be all.
-    pub fn values(&self, generation: u64, counted: &CountedChanges) -> Result<&[ColumnValue], Coarse> {
+    pub fn values(
+        &self,
+        tracked: &TrackedColumns,
+        counted: &CountedChanges,
+    ) -> Result<(&[ColumnValue], impl Iterator<Item = i16> + use<>), Coarse> {
         if let Some(why) = self.coarse {
             return Err(why);
         }
-        if generation != self.generation {
-            return Err(Coarse::Generation);
-        }
+        let added = tracked.added_since(&self.tracked).ok_or(Coarse::Generation)?;
         // Each change that counts was made since the first one that is noted. Since then the server has counted as many
         // changes as were noted, and each noted one is counted (`redefine`): so each counted one is noted.
         let all = self.base.map(|base| base.and(self.noted));
         let is_complete = !counted.is_truncated && all == Some(counted.over.and(counted.open));
-        if is_complete { Ok(&self.values) } else { Err(Coarse::NotNoted) }
+        if is_complete { Ok((&self.values, added)) } else { Err(Coarse::NotNoted) }
     }
 }

@@ -91,6 +91,14 @@ impl<'a> Versions<'a> {
         SlotId((first + (place as usize & (self.slots.len() - first - 1))) as u32)
     }
 
+    /// The slot for those rows of a relation of which it is not known which values they have in a column: answers over
+    /// values of the column rest on it. For the first column that is tracked, the coarse slot is that.
+    #[must_use]
+    pub fn unknown(&self, database: u32, relation: u32, column: i16) -> SlotId {
+        // No column that is tracked has such a number.
+        self.value(database, relation, !column, 0)
+    }
+
     /// Returns true if a slot stands for rows with a value.
     #[must_use]
     pub fn is_of_value(&self, slot: SlotId) -> bool {

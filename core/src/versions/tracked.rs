@@ -11,7 +11,7 @@
 //! | step | writers | readers |
 //! |---|---|---|
 //! | `open`: the line names the relation and the column | publish values, or coarsely | store nothing that rests on values |
-//! | the next transaction id is read, and all before it are published to the coarse slot: some may not have asked after `open` | | |
+//! | the next transaction id is read, and all before it are published to the coarse slot, or for a further column to the slot of its unknown values: some may not have asked after `open` | | |
 //! | `settle` | | store |
 //! | `close` | as before | store nothing |
 //! | the version of the coarse slot moves, so that all that was stored is outdated | | |
@@ -227,7 +227,11 @@ impl<'a> Registry<'a> {
             self.take_out((other.database, other.relation, other.tracked.generation), versions, now);
         }
         if let Some(opening) = self.open(wish, now) {
-            versions.slot(versions.coarse(database, relation)).publish_all_below(next(), now);
+            let past = match opening.is_added {
+                true => versions.unknown(database, relation, wish.column),
+                false => versions.coarse(database, relation),
+            };
+            versions.slot(past).publish_all_below(next(), now);
             self.settle(opening);
         }
     }
@@ -253,7 +257,7 @@ impl<'a> Registry<'a> {
     #[must_use]
     pub fn open(&self, wish: &Wish, now: i64) -> Option<Step> {
         let key = key_of(wish.database, wish.relation);
-        let mut generation = 0;
+        let (mut generation, mut is_added) = (0, false);
         let line = self.line(wish.database, wish.relation);
         let is_vain = wish.column == EACH_ROW
             && line.vain_key.load(Relaxed) == key
@@ -267,12 +271,13 @@ impl<'a> Registry<'a> {
             };
             generation = before.generation + 1;
             let tracked = TrackedColumns { generation, ..before.with(wish)? };
+            is_added = tracked.added_since(&before).is_some();
             Some(LineState { key, tracked, phase: Phase::Opening, since: now })
         });
         if is_open {
             line.loud.store(0, Relaxed);
         }
-        is_open.then_some(Step { line: line_of(wish.database, wish.relation), generation })
+        is_open.then_some(Step { line: line_of(wish.database, wish.relation), generation, is_added })
     }
 
     /// The last step of taking a column in. All transactions that may not have asked after `open` are published.
@@ -284,7 +289,7 @@ impl<'a> Registry<'a> {
     #[must_use]
     pub fn close(&self, database: u32, relation: u32, generation: u64) -> Option<Step> {
         let line = line_of(database, relation);
-        self.lines[line].pass(generation, Phase::Settled, Phase::Closing).then_some(Step { line, generation })
+        self.lines[line].pass(generation, Phase::Settled, Phase::Closing).then_some(Step { line, generation, is_added: false })
     }
 
     /// The last step of taking a relation out. The version of its coarse slot has moved.
@@ -312,4 +317,6 @@ fn shown(state: &LineState) -> TrackedRelation {
 pub struct Step {
     line: usize,
     generation: u64,
+    /// A column is taken in beside others, for which nothing changes.
+    pub is_added: bool,
 }

@@ -87,11 +87,17 @@ fn the_search_finds_what_each_missing_rule_of_quiet_columns_breaks() {
         return;
     }
     let rules = ALL_RULES;
-    let cases: [(&str, Rules, u64, &[&[Act]]); 4] = [
+    let cases: [(&str, Rules, u64, &[&[Act]]); 5] = [
         ("shrinking", Rules { quiet_columns_only_shrink: false, ..rules }, VISITS, &[&FIRST_LESS, &THEN_MORE]),
         ("reading", Rules { quiet_changes_concern_those_who_read: false, ..rules }, SEEN, &[&QUIET]),
         ("all", Rules { all_changed_columns_must_be_quiet: false, ..rules }, SEEN | NAME, &[&QUIET]),
         ("the past", Rules { past: Past::Nothing, ..rules }, VISITS, &[&QUIET, &LESS_QUIET]),
+        (
+            "quiet columns beside",
+            Rules { only_the_same_quiet_columns_are_beside: false, ..rules },
+            VISITS,
+            &[&QUIET, &LESS_QUIET],
+        ),
     ];
     for (name, rules, changes, acts) in cases {
         assert!(explore_quiet(&[changes], acts, rules).violations > 0, "{name}: not caught");
@@ -103,7 +109,8 @@ fn the_search_finds_what_each_missing_rule_breaks() {
     if QUICK {
         return;
     }
-    let cases: [(&str, Rules, &[&[Act]]); 11] = [
+    let beside: &[&[Act]] = &[&TAKEN_IN, &SECOND_COLUMN];
+    let cases: [(&str, Rules, &[&[Act]]); 13] = [
         ("the past", Rules { past: Past::Nothing, ..ALL_RULES }, &[&TAKEN_IN]),
         ("those of the past that have ended", Rules { past: Past::Running, ..ALL_RULES }, &[&TAKEN_IN]),
         ("next", ALL_RULES, &[&READ_TOO_EARLY]),
@@ -114,7 +121,9 @@ fn the_search_finds_what_each_missing_rule_breaks() {
         ("counts", Rules { counts_are_compared: false, ..ALL_RULES }, &[&TAKEN_IN]),
         ("values", Rules { values_are_seen_whole: false, ..ALL_RULES }, &[&TAKEN_IN]),
         ("coarse at the end", Rules { coarse_is_kept: false, ..ALL_RULES }, &[&TAKEN_IN, &TAKEN_OUT]),
-        ("generations", Rules { generations_are_compared: false, ..ALL_RULES }, &[&TAKEN_IN, &SECOND_COLUMN]),
+        ("generations", Rules { generations_are_compared: false, ..ALL_RULES }, beside),
+        ("unknown values", Rules { unknown_values_are_published: false, ..ALL_RULES }, beside),
+        ("who rests on them", Rules { unknown_values_count: false, ..ALL_RULES }, beside),
     ];
     for (name, rules, acts) in cases {
         let caught = [1, 2].into_iter().any(|writers| explore(&[1, 2][..writers], acts, 2, rules).violations > 0);

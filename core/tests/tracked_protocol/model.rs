@@ -11,11 +11,13 @@ const DATABASE: u32 = 5;
 const RELATION: u32 = 7;
 
 /// The slots: the coarse one, that of the value which each writer changes rows of in either column, that of one which
-/// none changes in the first, and those of the same values for changes of quiet columns.
+/// none changes in the first, those of the same values for changes of quiet columns, and that of rows of which the value
+/// in the second column is not known.
 const COARSE: usize = 0;
 const OTHER: usize = 3;
 const QUIETLY: usize = 3;
-const SLOTS: usize = 7;
+const UNKNOWN: usize = 7;
+const SLOTS: usize = 8;
 
 /// Columns that writers change.
 pub const SEEN: u64 = 1 << 3;
@@ -69,6 +71,9 @@ pub struct Rules {
     pub all_changed_columns_must_be_quiet: bool,
     pub values_are_seen_whole: bool,
     pub coarse_is_kept: bool,
+    pub unknown_values_are_published: bool,
+    pub unknown_values_count: bool,
+    pub only_the_same_quiet_columns_are_beside: bool,
 }
 
 pub const ALL_RULES: Rules = Rules {
@@ -84,6 +89,9 @@ pub const ALL_RULES: Rules = Rules {
     all_changed_columns_must_be_quiet: true,
     values_are_seen_whole: true,
     coarse_is_kept: true,
+    unknown_values_are_published: true,
+    unknown_values_count: true,
+    only_the_same_quiet_columns_are_beside: true,
 };
 
 /// What the registrar does next.
@@ -134,9 +142,11 @@ struct World {
     line: LineState,
     done: usize,
     step: Option<Step>,
+    /// A column is taken in beside others.
+    is_added: bool,
     next: u64,
     /// Stored answers: the question, the versions of its slots, and the committed writers they show, by bit.
-    entries: BTreeSet<(usize, u64, [Option<u64>; 2], u32)>,
+    entries: BTreeSet<(usize, [Option<u64>; 2], [Option<u64>; 2], u32)>,
 }
 
 #[derive(Default)]
@@ -239,15 +249,14 @@ impl Model<'_> {
         let Some(found) = writer.found else { return };
         let rules = self.rules;
         let noted = writer.noted.or((!rules.counts_are_compared).then_some(TrackedColumns::default()));
-        let precise = noted.filter(|noted| {
-            !rules.generations_are_compared || !rules.counts_are_compared || noted.generation == found.generation
-        });
-        let slots: Vec<usize> = match precise {
-            Some(noted) => {
+        let added = noted.and_then(|noted| self.added(&found, &noted));
+        let slots: Vec<usize> = match noted.zip(added) {
+            Some((noted, added)) => {
                 let changes = self.changes[place];
                 let is_quiet =
                     noted.is_quiet(changes) || (!rules.all_changed_columns_must_be_quiet && noted.quiet & changes != 0);
-                noted.iter().map(|column| column as usize + if is_quiet { QUIETLY } else { 0 }).collect()
+                let unknown = added.iter().filter(|_| rules.unknown_values_are_published).map(|_| UNKNOWN);
+                noted.iter().map(|column| column as usize + if is_quiet { QUIETLY } else { 0 }).chain(unknown).collect()
             }
             None => vec![COARSE],
         };
@@ -258,6 +267,16 @@ impl Model<'_> {
             slot.publish(xid, oldest, |other| running.contains(&other), 0);
             world.slots[number] = slot.read();
         }
+    }
+
+    /// The columns of which a writer that has noted by these has not noted values; `None` if it has to be coarse.
+    fn added(&self, found: &TrackedColumns, noted: &TrackedColumns) -> Option<Vec<i16>> {
+        if !self.rules.generations_are_compared || !self.rules.counts_are_compared {
+            return Some(Vec::new());
+        }
+        let strict = self.rules.only_the_same_quiet_columns_are_beside;
+        let found = TrackedColumns { quiet: if strict { found.quiet } else { noted.quiet }, ..*found };
+        found.added_since(noted).map(Iterator::collect)
     }
 
     fn write(&self, world: &World, place: usize) -> Option<World> {
@@ -302,22 +321,30 @@ impl Model<'_> {
         match act {
             Open(column, unread) => {
                 let step = with(&mut next.line, |registry| registry.open(&wish(column, unread), 0));
-                next.step = Some(step.expect("it can be opened"));
+                let step = step.expect("it can be opened");
+                next.is_added = step.is_added || (column > 1 && !self.rules.only_the_same_quiet_columns_are_beside);
+                next.step = Some(step);
             }
             ReadNext => next.next = self.next_xid(world),
-            PublishPast => match self.rules.past {
-                Past::Whole => coarse.publish_all_below(world.next, 0),
-                Past::Nothing => coarse.bump(0),
-                Past::Running => {
-                    let running = self.running(world);
-                    let mut state = coarse.read();
-                    state.version += 1;
-                    let mut all = running.iter().copied().filter(|xid| *xid < world.next);
-                    state.pending = std::array::from_fn(|_| all.next().unwrap_or(0));
-                    next.slots[COARSE] = state;
-                    return Some(next);
+            PublishPast => {
+                let number = if world.is_added { UNKNOWN } else { COARSE };
+                let past = Slot::from(world.slots[number]);
+                match self.rules.past {
+                    Past::Whole => past.publish_all_below(world.next, 0),
+                    Past::Nothing => past.bump(0),
+                    Past::Running => {
+                        let running = self.running(world);
+                        let mut state = past.read();
+                        state.version += 1;
+                        let mut all = running.iter().copied().filter(|xid| *xid < world.next);
+                        state.pending = std::array::from_fn(|_| all.next().unwrap_or(0));
+                        next.slots[number] = state;
+                        return Some(next);
+                    }
                 }
-            },
+                next.slots[number] = past.read();
+                return Some(next);
+            }
             Settle => with(&mut next.line, |registry| registry.settle(world.step.expect("it is open"))),
             Close => {
                 next.step = with(&mut next.line, |registry| {
@@ -397,7 +424,12 @@ impl Model<'_> {
                         let too = tracked.quiet & reads != 0 && self.rules.quiet_changes_concern_those_who_read;
                         let must_see = self.rules.values_are_seen_whole;
                         let of_value = Self::versions(world, snapshot, (slot, [true, too]), must_see);
-                        let entry = |of_value| (number, version, of_value, self.shown(*question, snapshot));
+                        let rests_on_unknown =
+                            self.rules.unknown_values_count && tracked.place_of(column).is_some_and(|place| place > 0);
+                        let unknown = rests_on_unknown.then_some(world.slots[UNKNOWN]);
+                        let of_value = of_value.filter(|_| unknown.is_none_or(|state| snapshot.sees(&state)));
+                        let whole = [Some(version), unknown.map(|state| state.version)];
+                        let entry = |of_value| (number, whole, of_value, self.shown(*question, snapshot));
                         next.entries.extend(of_value.map(entry));
                     }
                 }
@@ -410,11 +442,13 @@ impl Model<'_> {
 
     fn hit(&self, world: &World, snapshot: &Snapshot, outcome: &mut Outcome) {
         let coarse = Self::coarse_version(world, snapshot);
-        for (number, version, of_value, shown) in &world.entries {
+        let unknown = Some(world.slots[UNKNOWN]).filter(|state| snapshot.sees(state)).map(|state| state.version);
+        for (number, [version, of_unknown], of_value, shown) in &world.entries {
             let question = self.questions[*number];
             let rests_on = of_value.map(|version| version.is_some());
             let now = Self::versions(world, snapshot, (question.1, rests_on), true);
-            if coarse == Some(*version) && now == Some(*of_value) {
+            let knows_all = of_unknown.is_none() || *of_unknown == unknown;
+            if coarse == *version && coarse.is_some() && knows_all && now == Some(*of_value) {
                 let right = self.shown(question, snapshot);
                 outcome.hits += 1;
                 outcome.hits_beside_changes += usize::from(snapshot.committed != right);
@@ -433,6 +467,7 @@ impl Model<'_> {
             line: LineState::default(),
             done: 0,
             step: None,
+            is_added: false,
             next: 0,
             entries: BTreeSet::new(),
         };

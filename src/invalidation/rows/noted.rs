@@ -42,14 +42,14 @@ impl Notes {
     }
 
     /// Begins to note changes of one more relation; returns where. `None` if there are too many, or no memory.
-    fn begin(&mut self, relation: u32, generation: u64) -> Option<usize> {
+    fn begin(&mut self, relation: u32, tracked: TrackedColumns) -> Option<usize> {
         if self.used == self.all.len() {
             let fits = self.used < MOST_RELATIONS && self.all.make_room(1).is_ok();
-            fits.then(|| self.all.push(Noted { relation, rows: NotedRows::new(generation) }))?;
+            fits.then(|| self.all.push(Noted { relation, rows: NotedRows::new(tracked) }))?;
         }
         let noted = &mut self.all[self.used];
         noted.relation = relation;
-        noted.rows.start_anew(generation);
+        noted.rows.start_anew(tracked);
         self.used += 1;
         Some(self.used - 1)
     }
@@ -76,7 +76,7 @@ pub unsafe fn place_for(relation: pg_sys::Relation, tracked: TrackedColumns, cha
     let (number, columns) = unsafe { ((*relation).rd_id.to_u32(), columns(relation, tracked, changed)) };
     let known = NOTED.with_borrow_mut(|notes| {
         let place = notes.used().iter().position(|noted| noted.relation == number)?;
-        notes.all[place].rows.expect(tracked.generation);
+        notes.all[place].rows.expect(&tracked);
         Some((place, notes.all[place].rows.wants_more()))
     });
     if let Some((place, wants_more)) = known {
@@ -85,7 +85,7 @@ pub unsafe fn place_for(relation: pg_sys::Relation, tracked: TrackedColumns, cha
     attention::leave_for_end();
     relcache_listener::listen(relation_changed);
     IS_BUSY.set(true);
-    let place = NOTED.with_borrow_mut(|notes| notes.begin(number, tracked.generation))?;
+    let place = NOTED.with_borrow_mut(|notes| notes.begin(number, tracked))?;
     Some((place, columns))
 }
 
@@ -276,15 +276,21 @@ unsafe fn holds(slot: *const pg_sys::TupleTableSlot, version: pg_sys::ItemPointe
 }
 
 /// Calls `visit` with each column and value, by its hash, that changed rows of a relation had before or after, if these
-/// are all. `generation` is that of what is tracked of the relation now.
+/// are all, and then with the columns alone of which they may not be. `tracked` are the columns of now.
 ///
 /// # Errors
 /// Why they may not be all. Then nothing is visited.
-pub fn for_each_noted(relation: u32, generation: u64, mut visit: impl FnMut(i16, u64)) -> Result<(), Coarse> {
+pub fn for_each_noted(
+    relation: u32,
+    tracked: &TrackedColumns,
+    mut visit: impl FnMut(i16, Option<u64>),
+) -> Result<(), Coarse> {
     let counted = transaction_changes::counted(relation).ok_or(Coarse::NotNoted)?;
     NOTED.with_borrow_mut(|notes| {
         let noted = notes.used().iter().find(|noted| noted.relation == relation).ok_or(Coarse::NotNoted)?;
-        noted.rows.values(generation, &counted)?.iter().for_each(|(column, hash)| visit(*column, *hash));
+        let (values, unknown) = noted.rows.values(tracked, &counted)?;
+        values.iter().for_each(|(column, hash)| visit(*column, Some(*hash)));
+        unknown.for_each(|column| visit(column, None));
         Ok(())
     })
 }
@@ -296,6 +302,6 @@ pub fn forget() {
         notes.used = 0;
         notes.all.truncate(KEPT);
         notes.all.shrink_to(KEPT);
-        notes.all.iter_mut().for_each(|noted| noted.rows.start_anew(0));
+        notes.all.iter_mut().for_each(|noted| noted.rows.start_anew(TrackedColumns::default()));
     });
 }
