@@ -31,6 +31,8 @@ TABLES = f"""
     CREATE UNIQUE INDEX ON accounts (id);
     CREATE TABLE written (n int);
     CREATE TABLE tracked (id int PRIMARY KEY, a int, b int, c text, d int, v int DEFAULT 0, seen int DEFAULT 0);
+    CREATE TABLE paired (id int PRIMARY KEY, a int, b int, v int DEFAULT 0);
+    INSERT INTO paired SELECT g, g % 500, g % 300 FROM generate_series(1, 10000) g;
     INSERT INTO tracked SELECT g, g % 500, g % 300, 'c' || g % 200, g % 100 FROM generate_series(1, 10000) g;
     CREATE TABLE leaves (k int, n int) PARTITION BY RANGE (k);
     CREATE TABLE days (id bigint, at timestamptz, customer int, amount numeric(10,2)) PARTITION BY RANGE (at);
@@ -79,6 +81,7 @@ class Case:
     repeated: bool = False  # the number stays
     few: bool = False       # executions take milliseconds
     writes: bool = False    # compared with a server without the library
+    tracks: str = ""        # columns that some table has to be tracked by, or something else is measured
 
 
 def prepared(query, types="int"):
@@ -101,6 +104,11 @@ def partitions(levels):
 
 TRACK = ("SET pg_arrow_cache.min_execution_time = 0", *(statement for column in "abcd" for statement in
                                                           many(f"SELECT id, v FROM tracked WHERE {column} = '{{i}}' AND id <> {{i}}", 12)))
+# Answers over the first column come first; then each is outdated by a change of its value of that column.
+TOGETHER = (TRACK[0], *many("SELECT id, v FROM paired WHERE a = {i}", 12),
+            *(statement for n in range(1, 25) for select in [f"SELECT id, v FROM paired WHERE a = {n} AND b = {n}"]
+              for statement in (select, f"UPDATE paired SET v = v + 1 WHERE a = {n}", select)))
+FOUR, PAIR = "{a,b,c,d}", '{a,"a and b"}'
 LOCKS = ("BEGIN", "LOCK TABLE leaves IN ACCESS SHARE MODE", "LOCK TABLE days IN ACCESS SHARE MODE")
 WINDOW = prepared("SELECT count(*), sum(amount) FROM days WHERE at >= now() - interval '1 day' AND customer > $1")
 RECENT = prepared("SELECT count(*), sum(amount) FROM recent WHERE at >= now() - interval '1 day' AND customer <> $1")
@@ -153,12 +161,16 @@ CASES = (
     Case("a row lock", ("SELECT name FROM accounts WHERE id = {n} FOR SHARE",)),
     Case("an insertion", ("INSERT INTO written VALUES ({n})",)),
     Case("an insertion into 1,000 partitions", (f"INSERT INTO leaves SELECT g, {{n}} FROM generate_series(0, {LEAVES - 1}) g",), few=True),
-    Case("an UPDATE of one row, four columns tracked", ("UPDATE tracked SET v = v + 1 WHERE id = {n} % 10000",), TRACK, writes=True),
-    Case("a quiet UPDATE of one row, four columns tracked", ("UPDATE tracked SET seen = seen + 1 WHERE id = {n} % 10000",), TRACK, writes=True),
-    Case("an UPDATE of 1,000 rows, four columns tracked", ("UPDATE tracked SET v = v + 1 WHERE id <= 1000",), TRACK, few=True, writes=True),
+    Case("an UPDATE of one row, four columns tracked", ("UPDATE tracked SET v = v + 1 WHERE id = {n} % 10000",), TRACK, writes=True, tracks=FOUR),
+    Case("a quiet UPDATE of one row, four columns tracked", ("UPDATE tracked SET seen = seen + 1 WHERE id = {n} % 10000",), TRACK, writes=True, tracks=FOUR),
+    Case("an UPDATE of 1,000 rows, four columns tracked", ("UPDATE tracked SET v = v + 1 WHERE id <= 1000",), TRACK, few=True, writes=True, tracks=FOUR),
     Case("an insertion of 1,000 rows and their deletion, four columns tracked",
-         ("INSERT INTO tracked SELECT -g, g, g * 3, 'i' || g, g * 7 FROM generate_series(1, 1000) g", "DELETE FROM tracked WHERE id < 0"), TRACK, few=True, writes=True),
-    Case("a deletion of 1,000 rows and ROLLBACK, four columns tracked", ("BEGIN", "DELETE FROM tracked WHERE id <= 1000", "ROLLBACK"), TRACK, few=True, writes=True),
+         ("INSERT INTO tracked SELECT -g, g, g * 3, 'i' || g, g * 7 FROM generate_series(1, 1000) g", "DELETE FROM tracked WHERE id < 0"), TRACK, few=True, writes=True, tracks=FOUR),
+    Case("a deletion of 1,000 rows and ROLLBACK, four columns tracked", ("BEGIN", "DELETE FROM tracked WHERE id <= 1000", "ROLLBACK"), TRACK, few=True, writes=True, tracks=FOUR),
+    Case("an UPDATE of one row, two columns together and one of these tracked", ("UPDATE paired SET v = v + 1 WHERE id = {n} % 10000",), TOGETHER,
+         writes=True, tracks=PAIR),
+    Case("an UPDATE of 1,000 rows, two columns together and one of these tracked", ("UPDATE paired SET v = v + 1 WHERE id <= 1000",), TOGETHER, few=True,
+         writes=True, tracks=PAIR),
     Case("a temporary table", ("CREATE TEMP TABLE made (a int)", "DROP TABLE made"), few=True),
 )
 NUMBERS = itertools.count(1)
@@ -190,6 +202,8 @@ class Asking:
 
 def compare(servers, case, rounds):
     asking = {on: Asking(servers[on or not case.writes], case, on) for on in (False, True)}
+    if case.tracks and case.tracks not in servers[True].psql("SELECT columns FROM arrow_cache.tracked").splitlines():
+        raise RuntimeError(f"{case.name}: no table is tracked by {case.tracks}")
     count = max(2, int(ROUND / asking[False].execute(FEW)))
     found = {on: Samples() for on in asking}
     for _, on in to_and_fro(list(asking), rounds):
