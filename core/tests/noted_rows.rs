@@ -187,7 +187,11 @@ fn a_column_that_comes_meanwhile_leaves_the_others() {
         assert_eq!(added(&rows, &other), Err(Coarse::Generation), "{other:?}");
     }
     rows.expect(&more);
-    assert_eq!(added(&rows, &more), Ok((vec![(1, 1)], vec![4, 3])), "a later statement knows more, the first one does not");
+    assert_eq!(
+        added(&rows, &more),
+        Ok((vec![(1, 1)], vec![4, 3])),
+        "a later statement knows more, the first one does not"
+    );
     rows.expect(&TrackedColumns { quiet: 8, ..more });
     assert_eq!(added(&rows, &more), Err(Coarse::Generation));
 }

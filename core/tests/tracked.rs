@@ -80,7 +80,8 @@ fn a_relation_is_tracked_by_its_columns() {
 #[test]
 fn the_past_is_published_for_each_column() {
     let block = Block::new();
-    let sees = |state: SlotState, xmin| state.seen_whole(&SnapshotView { xmin, xmax: 200, in_progress: &[xmin as u32] });
+    let sees =
+        |state: SlotState, xmin| state.seen_whole(&SnapshotView { xmin, xmax: 200, in_progress: &[xmin as u32] });
     let unknown = |column| block.versions().slot(block.versions().unknown(5, 7, column)).read();
     block.take_in(7, 3, 0);
     assert_eq!((block.coarse(7).version, sees(block.coarse(7), 99), sees(block.coarse(7), 100)), (1, false, true));
@@ -240,7 +241,9 @@ fn two_columns_are_tracked_as_one() {
     for (one, other) in [(4, 4), (0, 4), (-1, 4), (4, 64), (EACH_ROW, 4), (both, 4)] {
         assert_eq!(pair(one, other), None, "{one} and {other}");
     }
-    assert!((1..64).flat_map(|b| (1..b).map(move |a| (a, b))).all(|(a, b)| members(pair(a, b).unwrap()) == (a, Some(b))));
+    assert!(
+        (1..64).flat_map(|b| (1..b).map(move |a| (a, b))).all(|(a, b)| members(pair(a, b).unwrap()) == (a, Some(b)))
+    );
     assert!([1, 63, 64, 1600, EACH_ROW, -3, 0].iter().all(|column| members(*column) == (*column, None)));
     assert_eq!((bits_of(both), bits_of(4)), (bit_of(4) | bit_of(9), bit_of(4)));
     // The order in which they are named is of no account, that of the values is.

@@ -230,7 +230,16 @@ fn tracked_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
             let relation = pg_sys::Oid::from(one.relation);
             let counts = (entries as i32, changes as i64, coarse as i64);
             let (first, second) = members(column);
-            (relation, i32::from(first), second.map(i32::from), is_quiet, Timestamp(one.since), counts.0, counts.1, counts.2)
+            (
+                relation,
+                i32::from(first),
+                second.map(i32::from),
+                is_quiet,
+                Timestamp(one.since),
+                counts.0,
+                counts.1,
+                counts.2,
+            )
         };
         let quiet = (1..64).filter(move |column| one.tracked.is_quiet(bit_of(*column)));
         one.tracked.iter().map(|column| (column, false)).chain(quiet.map(|column| (column, true))).map(row)

@@ -14,7 +14,10 @@
 //!
 //! Reads shared memory and the server's state; keeps nothing.
 
-use arrow_cache_core::{CacheKey, Counter, Dependency, EACH_ROW, Pin, Reason, RoomyVec, SnapshotView, TrackedColumns, Validity, Wish, quietly};
+use arrow_cache_core::{
+    CacheKey, Counter, Dependency, EACH_ROW, Pin, Reason, RoomyVec, SnapshotView, TrackedColumns, Validity, Wish,
+    quietly,
+};
 use pgrx::pg_sys;
 
 use super::portal;
@@ -290,7 +293,8 @@ impl Probed {
         snapshot: &SnapshotView<'_>,
     ) -> Result<Vec<Dependency>, Reason> {
         if let Some(values) = values
-            && let Some(on_values) = of_values(store, self.relation, (values, &self.tracked, self.reads_quiet), snapshot)
+            && let Some(on_values) =
+                of_values(store, self.relation, (values, &self.tracked, self.reads_quiet), snapshot)
         {
             store.registry().note_use(backend::database(), self.relation, backend::now());
             return Ok(on_values);
@@ -346,9 +350,8 @@ fn dependencies_on_values(
     // Asked when that version was read: a relation that is taken out after this moves it (R11).
     let tracked = registry.settled_columns_of(database, relation)?;
     let reads_quiet = tracked.quiet & !unread_of(scans, relation) != 0;
-    let asked = values_of(scans, relation, |column| {
-        tracked.place_of(column).filter(|_| !(reads_quiet && column == EACH_ROW))
-    })?;
+    let asked =
+        values_of(scans, relation, |column| tracked.place_of(column).filter(|_| !(reads_quiet && column == EACH_ROW)))?;
     dependencies.extend(of_values(store, relation, (&asked.values, &tracked, reads_quiet), snapshot)?);
     if asked.probes.is_empty() {
         registry.note_use(database, relation, backend::now());

@@ -185,7 +185,9 @@ pub fn missing_column(scans: &[Scan], relation: u32, place_of: impl Fn(i16) -> O
     let lacking = own.find(|scan| !scan.conditions.iter().any(is_known))?;
     let of_row = Some(EACH_ROW).filter(|_| lacking.unread != 0);
     let candidates = lacking.conditions.first().map(|condition| condition.column).filter(|column| *column != EACH_ROW);
-    let is_enough = |column: &i16| values_of(scans, relation, |other| place_of(other).or((other == *column).then_some(0))).is_some();
+    let is_enough = |column: &i16| {
+        values_of(scans, relation, |other| place_of(other).or((other == *column).then_some(0))).is_some()
+    };
     candidates.into_iter().chain(of_row).find(is_enough).filter(|column| !has(*column))
 }
 
@@ -309,7 +311,8 @@ impl<'t> Collector<'t> {
         let of_column = compared(var, call.opno, call.inputcollid)?;
         // SAFETY: an expression of the plan.
         let type_oid = unsafe { server::exprType(right.as_ptr()) };
-        let form = form_of(type_oid).filter(|form| form.goes_with(of_column) && value_of(right, self.params).is_none())?;
+        let form =
+            form_of(type_oid).filter(|form| form.goes_with(of_column) && value_of(right, self.params).is_none())?;
         let column = var.varattno;
         Some(Condition { column, values: Values::Probed(Probe { node, key, column, form, beside: None }) })
     }

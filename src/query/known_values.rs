@@ -54,12 +54,9 @@ fn computed(
 }
 
 /// Returns true if an expression is made of what is known.
-fn is_known(
-    node: Tree<'_, pg_sys::Node>,
-    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-    depth: usize,
-) -> bool {
-    let is_one = |one: Option<Tree<'_, pg_sys::Expr>>| one.is_some_and(|one| is_known(one.as_node(), params, depth + 1));
+fn is_known(node: Tree<'_, pg_sys::Node>, params: Option<Tree<'_, pg_sys::ParamListInfoData>>, depth: usize) -> bool {
+    let is_one =
+        |one: Option<Tree<'_, pg_sys::Expr>>| one.is_some_and(|one| is_known(one.as_node(), params, depth + 1));
     let are_all = |list: Option<Tree<'_, pg_sys::List>>| {
         let mut all = list.into_iter().flat_map(Tree::items);
         all.all(|one| one.is_some_and(|one| is_known(one, params, depth + 1)))

@@ -90,7 +90,8 @@ impl TrackedColumns {
     pub fn added_since(&self, before: &Self) -> Option<impl Iterator<Item = i16> + use<>> {
         let [known, all] = [before, self].map(|columns| columns.iter().count());
         let begun = self.generation.checked_sub(before.generation)?;
-        let are_added = self.quiet == before.quiet && known > 0 && Some(begun) == all.checked_sub(known).map(|n| n as u64);
+        let are_added =
+            self.quiet == before.quiet && known > 0 && Some(begun) == all.checked_sub(known).map(|n| n as u64);
         are_added.then(|| self.iter().skip(known))
     }
 

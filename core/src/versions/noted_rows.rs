@@ -83,7 +83,7 @@ pub enum Coarse {
     Overflow,
     /// The transaction has changed definitions.
     Definitions,
-    /// What is tracked of the relation has become less since the first change, or was begun anew.
+    /// The relation came to be tracked anew since the first change, or by fewer quiet columns.
     Generation,
 }
 

@@ -289,7 +289,11 @@ impl<'a> Registry<'a> {
     #[must_use]
     pub fn close(&self, database: u32, relation: u32, generation: u64) -> Option<Step> {
         let line = line_of(database, relation);
-        self.lines[line].pass(generation, Phase::Settled, Phase::Closing).then_some(Step { line, generation, is_added: false })
+        self.lines[line].pass(generation, Phase::Settled, Phase::Closing).then_some(Step {
+            line,
+            generation,
+            is_added: false,
+        })
     }
 
     /// The last step of taking a relation out. The version of its coarse slot has moved.
