@@ -2,10 +2,8 @@
 //! (`AtEOSubXact_PgStat_Relations`): whatever was not noted is found out, unless it was rolled back before anything was
 //! noted.
 
-use arrow_cache_core::versions::columns::TrackedColumns;
-use arrow_cache_core::versions::noted_rows::{
-    Coarse, ColumnValue, CountedChanges, MOST_CHANGES, NotedRows, RowChange, RowChanges,
-};
+use arrow_cache_core::versions::columns::{ColumnValue, TrackedColumns};
+use arrow_cache_core::versions::noted_rows::{Coarse, CountedChanges, MOST_CHANGES, NotedRows, RowChange, RowChanges};
 use proptest::prelude::*;
 
 /// What the server counts of one relation.

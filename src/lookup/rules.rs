@@ -304,8 +304,8 @@ impl Probed {
 }
 
 /// The dependencies on the rows of a relation that have one of these values, each with its column, or one that is not
-/// known; `None` if the snapshot does not see all of them whole. The columns are tracked, the first one beside the coarse
-/// slot.
+/// known; `None` if the snapshot does not see all of them whole. The columns are tracked, the first one beside the
+/// coarse slot.
 fn of_values(
     store: &SharedStore,
     relation: u32,

@@ -1,7 +1,7 @@
-//! Values that a statement compares columns with, known before it runs: constants, parameters, and what is made of these,
-//! of settings and of the role alone. All that such an expression reads is in the key of the answer, and stays as it is
-//! while the answer is computed (R6). Its functions hold nothing but memory, so that what they raise is no more than a
-//! value that is not known. Reads a finished plan; keeps nothing.
+//! Values that a statement compares columns with, known before it runs: constants, parameters, and what is made of
+//! these, of settings and of the role alone. All that such an expression reads is in the key of the answer, and stays
+//! as it is while the answer is computed (R6). Its functions hold nothing but memory, so that what they raise is no
+//! more than a value that is not known. Reads a finished plan; keeps nothing.
 
 use pgrx::pg_sys::{self, NodeTag, SQLValueFunctionOp};
 

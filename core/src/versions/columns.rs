@@ -1,7 +1,6 @@
 //! Columns of a relation: those that are tracked, those that are quiet, and those that answers wish for (`tracked`).
 
 use crate::atomics::{AtomicU64, Ordering::Relaxed};
-use crate::versions::noted_rows::ColumnValue;
 use crate::versions::places::{key_of, scatter};
 
 /// Most columns of a relation that are tracked.
@@ -16,6 +15,9 @@ const PAIR: i16 = 0x4000;
 const ENOUGH_WISHES: u64 = 8;
 /// For so many columns of a relation wishes are counted at a time.
 const MOST_WISHED: usize = 3;
+
+/// A value of a column: the column's number, and the hash of the value.
+pub type ColumnValue = (i16, u64);
 
 /// The columns of a tracked relation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -137,8 +139,8 @@ pub struct Wish {
     pub unread: u64,
 }
 
-/// Which wishes there were for columns of the relations of one line, and how many. Zeroed memory is none. The words need
-/// not agree: what is tracked is never wrong, and at worst of no use.
+/// Which wishes there were for columns of the relations of one line, and how many. Zeroed memory is none. The words
+/// need not agree: what is tracked is never wrong, and at worst of no use.
 #[derive(Default)]
 pub(crate) struct Wishes {
     key: AtomicU64,

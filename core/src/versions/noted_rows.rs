@@ -5,7 +5,7 @@
 //! Pure; belongs to one transaction of one process.
 
 use crate::room::Room;
-use crate::versions::columns::TrackedColumns;
+use crate::versions::columns::{ColumnValue, TrackedColumns};
 
 /// Most changes whose values are noted, and most of these values. Noting one, and publishing it, takes as long as a
 /// simple change of a row; so more would be felt.
@@ -86,9 +86,6 @@ pub enum Coarse {
     /// The relation came to be tracked anew since the first change, or by fewer quiet columns.
     Generation,
 }
-
-/// A value of a column: the column's number, and the hash of the value.
-pub type ColumnValue = (i16, u64);
 
 /// What is noted of one relation.
 pub struct NotedRows {
@@ -188,8 +185,8 @@ impl NotedRows {
         }
     }
 
-    /// The values that changed rows had, before or after, some more than once; and the columns of which these may not be
-    /// all, as they were taken in meanwhile. `tracked` are those of now, and `counted` what the server has counted.
+    /// The values that changed rows had, before or after, some more than once; and the columns of which these may not
+    /// be all, as they were taken in meanwhile. `tracked` are those of now, and `counted` what the server has counted.
     ///
     /// # Errors
     /// Why these may not be all.

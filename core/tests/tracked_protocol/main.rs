@@ -4,6 +4,7 @@
 //! The search must find a violation as soon as one rule is taken away.
 
 mod model;
+mod one_line;
 
 use model::{
     ALL_RULES, Act, Close, Free, Model, Move, NAME, OF_QUIET_COLUMNS, Open, Outcome, Past, PublishPast, QUESTIONS,

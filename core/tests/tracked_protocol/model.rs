@@ -1,18 +1,16 @@
 //! Writers, readers and a registrar, of which each takes its next step whenever the others have not ended.
 
-use arrow_cache_core::versions::columns::{TrackedColumns, Wish};
-use arrow_cache_core::versions::places::LINES;
+use arrow_cache_core::versions::columns::TrackedColumns;
 use arrow_cache_core::versions::slot::{Slot, SlotState};
 use arrow_cache_core::versions::snapshot::SnapshotView;
-use arrow_cache_core::versions::tracked::{Line, LineState, Registry, Step};
+use arrow_cache_core::versions::tracked::{LineState, Step};
 use std::collections::{BTreeSet, HashSet};
 
-const DATABASE: u32 = 5;
-const RELATION: u32 = 7;
+use crate::one_line::{DATABASE, RELATION, wish, with};
 
 /// The slots: the coarse one, that of the value which each writer changes rows of in either column, that of one which
-/// none changes in the first, those of the same values for changes of quiet columns, and that of rows of which the value
-/// in the second column is not known.
+/// none changes in the first, those of the same values for changes of quiet columns, and that of rows of which the
+/// value in the second column is not known.
 const COARSE: usize = 0;
 const OTHER: usize = 3;
 const QUIETLY: usize = 3;
@@ -134,6 +132,9 @@ enum Reader {
     Done,
 }
 
+/// Versions of slots, of those on which an answer rests.
+type Versions = [Option<u64>; 2];
+
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct World {
     writers: Vec<Writer>,
@@ -146,7 +147,7 @@ struct World {
     is_added: bool,
     next: u64,
     /// Stored answers: the question, the versions of its slots, and the committed writers they show, by bit.
-    entries: BTreeSet<(usize, [Option<u64>; 2], [Option<u64>; 2], u32)>,
+    entries: BTreeSet<(usize, Versions, Versions, u32)>,
 }
 
 #[derive(Default)]
@@ -163,39 +164,6 @@ pub struct Model<'a> {
     pub questions: &'a [Question],
     pub acts: &'a [Act],
     pub rules: Rules,
-}
-
-fn wish(column: i16, unread: u64) -> Wish {
-    Wish { database: DATABASE, relation: RELATION, column, unread }
-}
-
-fn line_number() -> usize {
-    let lines: Box<[Line; LINES]> = lines(LineState::default(), None);
-    let registry = Registry::new(&lines);
-    let _ = registry.open(&wish(1, 0), 0);
-    lines.iter().position(|line| line.read() != LineState::default()).unwrap()
-}
-
-fn lines(state: LineState, at: Option<usize>) -> Box<[Line; LINES]> {
-    let all: Vec<Line> =
-        (0..LINES).map(|n| Line::from(if at == Some(n) { state } else { LineState::default() })).collect();
-    all.try_into().unwrap_or_else(|_| unreachable!("as many as there are"))
-}
-
-thread_local! {
-    static NUMBER: usize = line_number();
-    static BLOCK: std::cell::RefCell<Box<[Line; LINES]>> = std::cell::RefCell::new(lines(LineState::default(), None));
-}
-
-/// Does something to a registry whose only line says this.
-fn with<R>(line: &mut LineState, act: impl FnOnce(Registry<'_>) -> R) -> R {
-    BLOCK.with_borrow_mut(|block| {
-        let number = NUMBER.with(|number| *number);
-        block[number] = Line::from(*line);
-        let result = act(Registry::new(block));
-        *line = block[number].read();
-        result
-    })
 }
 
 impl Model<'_> {

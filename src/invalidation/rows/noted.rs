@@ -4,8 +4,8 @@
 
 use std::cell::{Cell, RefCell};
 
-use arrow_cache_core::versions::columns::MOST_COLUMNS;
-use arrow_cache_core::versions::noted_rows::{Coarse, ColumnValue, NotedRows, RowChange};
+use arrow_cache_core::versions::columns::{ColumnValue, MOST_COLUMNS};
+use arrow_cache_core::versions::noted_rows::{Coarse, NotedRows, RowChange};
 use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, members, quietly, together};
 use pgrx::pg_sys;
 
