@@ -31,7 +31,7 @@ LEFT JOIN pg_catalog.pg_attribute AS b
   ON b.attrelid OPERATOR(pg_catalog.=) t.relation AND b.attnum OPERATOR(pg_catalog.=) t.second_number::pg_catalog.int2
 WHERE a.attname IS NOT NULL OR NOT t.is_quiet
 GROUP BY t.relation, t.since, t.entries, t.changes, t.coarse_changes;
-COMMENT ON VIEW @extschema@.tracked IS 'One row per relation of which changes outdate only the results over the values that they concern: of these columns (* for all rows, or two together), and of quiet columns those that read them.';
+COMMENT ON VIEW @extschema@.tracked IS 'One row per relation of which changes outdate only the results over the values that they concern: of these columns, alone or two together (* for all rows), and of quiet columns those that read them.';
 
 CREATE VIEW @extschema@.bypass_reasons AS SELECT * FROM @extschema@.bypass_reasons_data();
 COMMENT ON VIEW @extschema@.bypass_reasons IS 'How many statements were not served or not stored, by reason.';
