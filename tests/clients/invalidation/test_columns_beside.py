@@ -2,6 +2,7 @@
 
 import pytest
 
+from support.asking import Asking, until_locked_out
 from test_values import tracked, until_tracked
 
 SETUP = """
@@ -83,6 +84,27 @@ def test_a_writer_meanwhile(session, other, connect, way):
     for query in by_id:
         reader.rows(query)
         assert is_hit(reader, query)
+
+
+@pytest.mark.parametrize("change", ["v = -1", "id = 1000"])
+def test_a_statement_that_has_begun(session, other, connect, change):
+    """It notes by fewer columns, and gets its id when nobody looks for those of before any more."""
+    holder = connect()
+    first(session)
+    holder.execute("BEGIN; SELECT pg_advisory_xact_lock(1)")
+    asking = Asking(other, f"UPDATE t SET {change} WHERE id = 65 AND pg_advisory_xact_lock_shared(1) IS NOT NULL RETURNING id")
+    until_locked_out(session)
+    then(session)
+    by_id = [BY_ID.format(number) for number in (64, 65, 1000)]
+    for query in by_id:
+        session.rows(query)
+        assert is_hit(session, query)
+    assert all(is_hit(session, BY_TENANT.format(tenant)) for tenant in (5, 6, 7))
+    holder.execute("COMMIT")
+    assert len(asking.result()) == 1
+    # Whose value is not known may be that of any answer by the new column.
+    assert [is_hit(session, query) for query in by_id] == [False] * 3
+    assert [is_hit(session, BY_TENANT.format(tenant)) for tenant in (5, 6, 7)] == [True, False, True]
 
 
 def test_fewer_quiet_columns(session, other):
