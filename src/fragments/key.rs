@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use arrow_cache_core::{CacheKey, HashBuffer, Reason};
 
+use pgrx::pg_sys;
+
 use crate::lookup::stored_parts::PartKey;
 use crate::pg::tree::Tree;
 use crate::query::decomposition::AskedPart;
@@ -30,7 +32,20 @@ impl<'a> PartKeys<'a> {
     ///
     /// # Errors
     /// As `identity::of`.
-    pub fn of_leaf(&mut self, Leaf { relation, asked }: Leaf) -> Result<PartKey, Reason> {
+    pub fn of_leaf(&mut self, leaf: Leaf) -> Result<PartKey, Reason> {
+        self.of_part(leaf, None)
+    }
+
+    /// The key of the part of one zone of a table, by the column that stands for zones of its size.
+    ///
+    /// # Errors
+    /// As `identity::of`.
+    pub fn of_zone(&mut self, relation: pg_sys::Oid, zone: (i16, u64)) -> Result<PartKey, Reason> {
+        // Nothing says which bounds its rows fulfil.
+        self.of_part(Leaf { relation, asked: u64::MAX }, Some(zone))
+    }
+
+    fn of_part(&mut self, Leaf { relation, asked }: Leaf, zone: Option<(i16, u64)>) -> Result<PartKey, Reason> {
         let question = match self.questions.get(&asked) {
             Some(known) => *known,
             None => self.question(asked)?,
@@ -42,10 +57,14 @@ impl<'a> PartKeys<'a> {
         key.hash(question.0);
         key.hash(self.environment.0);
         key.u32(relation.to_u32());
+        if let Some((column, zone)) = zone {
+            key.u32(u32::from(column.cast_unsigned()));
+            key.u64(zone);
+        }
         if !key.is_complete() {
             return Err(Reason::OutOfMemory);
         }
-        Ok(PartKey { key: CacheKey(key.finish()), relation })
+        Ok(PartKey { key: CacheKey(key.finish()), relation, zone })
     }
 
     /// What is asked of leaves in which these bounds must be asked.

@@ -10,7 +10,9 @@ use pgrx::pg_sys;
 use super::admission::{self, Worth};
 use super::key::PartKeys;
 use super::part_run::{Computed, Surroundings};
-use super::recipe::{LeafPart, Recipe, columns_of};
+use super::recipe::{LeafPart, Recipe, ZoneParts, columns_of};
+use super::zone_pass::Pass;
+use super::zones;
 use crate::error::{CacheError, or_raise};
 use crate::lookup::definition_versions;
 use crate::lookup::stored_parts::{self, PartKey};
@@ -33,6 +35,10 @@ pub struct Parts {
     recipe: *const pg_sys::List,
     surroundings: Surroundings,
     states: Vec<PartState>,
+    /// How zones are read, if these are theirs.
+    zones: Option<ZoneParts>,
+    /// The rows of all zones, if they were read at once.
+    pass: Option<Pass>,
     /// The relations that every part reads, beside its leaf.
     dimensions: Vec<pg_sys::Oid>,
     /// The part that is read now.
@@ -49,9 +55,10 @@ pub struct Parts {
 /// starts, and go with their memory after an error.
 static LOOKED_UP: Local<Cell<*mut Parts>> = Local::new(Cell::new(std::ptr::null_mut()));
 
-/// The part of one leaf.
+/// The part of one leaf, or of one zone.
 struct PartState {
     leaf: pg_sys::Oid,
+    zone: Option<(i16, u64)>,
     /// What it is stored as; `None` if it is not looked up.
     key: Option<PartKey>,
     rows: Rows,
@@ -110,7 +117,12 @@ impl Parts {
             let caller = pg_sys::MemoryContextSwitchTo(context);
             let mut parts = Self {
                 recipe: list,
-                states: recipe.leaves.iter().map(PartState::new).collect(),
+                states: match recipe.zones {
+                    Some(zones) => PartState::of_zones(recipe.part.relation, zones),
+                    None => recipe.leaves.iter().map(PartState::new).collect(),
+                },
+                zones: recipe.zones,
+                pass: None,
                 surroundings: Surroundings {
                     state: std::ptr::null_mut(),
                     snapshot,
@@ -141,7 +153,8 @@ impl Parts {
         let Some(store) = shmem::store() else { return };
         let versions = definition_versions(&store);
         // SAFETY: the parameters of a statement, or null.
-        let Some((asked, leaves)) = asked_now(recipe, unsafe { Tree::enter(statement.params) }) else { return };
+        let params = unsafe { Tree::enter(statement.params) };
+        let Some((asked, leaves)) = asked_now(recipe, params, self.states.len()) else { return };
         for (part, leaf) in self.states.iter_mut().zip(&leaves) {
             if leaf.is_none() {
                 part.rows = Rows::LeftOut;
@@ -157,7 +170,10 @@ impl Parts {
         self.surroundings.environment = Some(environment);
         self.surroundings.versions = versions;
         for (part, leaf) in self.states.iter_mut().zip(leaves) {
-            part.key = leaf.and_then(|leaf| keys.of_leaf(leaf).ok());
+            part.key = leaf.and_then(|leaf| match part.zone {
+                Some(zone) => keys.of_zone(part.leaf, zone).ok(),
+                None => keys.of_leaf(leaf).ok(),
+            });
             part.look_up(&store, &self.surroundings);
         }
         self.surroundings.asked = Some(asked);
@@ -213,7 +229,9 @@ impl Parts {
     /// out are not among them.
     pub fn relations(&self) -> Vec<pg_sys::Oid> {
         let read = self.states.iter().filter(|part| !matches!(part.rows, Rows::LeftOut)).map(|part| part.leaf);
-        read.chain(self.dimensions.iter().copied()).collect()
+        let mut all: Vec<_> = read.chain(self.dimensions.iter().copied()).collect();
+        all.dedup();
+        all
     }
 
     /// The leaves of which nothing is read: a list of OIDs, in the current memory context.
@@ -230,6 +248,12 @@ impl Parts {
         if !std::mem::replace(&mut self.has_run, true) {
             self.begin_run();
         }
+        // SAFETY: the caller's promise.
+        if self.pass.as_ref().is_some_and(|pass| unsafe { pass.next(slot) }) {
+            // SAFETY: all values were written.
+            unsafe { kept!(pg_sys::ExecStoreVirtualTuple(slot)) };
+            return true;
+        }
         while let Some(part) = self.states.get_mut(self.position) {
             // SAFETY: the caller's promise; holds and computed rows last until their part was read.
             let filled = unsafe {
@@ -238,7 +262,8 @@ impl Parts {
                         if self.surroundings.environment.is_some() {
                             count(Counter::FragmentsComputed, 1);
                         }
-                        part.rows = Rows::Computed(Computed::run(part.plan, part.key, &self.surroundings));
+                        let plan = || part.plan_of_it();
+                        part.rows = Rows::Computed(Computed::run(plan, part.key, &self.surroundings, false));
                         continue;
                     }
                     Rows::Stored(hold) => {
@@ -275,6 +300,7 @@ impl Parts {
                 }
             }
         }
+        self.read_at_once();
         let Counts { stored, computed } = self.counts();
         if stored > 0 || (computed > 0 && self.surroundings.environment.is_some()) {
             count(Counter::FragmentRuns, 1);
@@ -282,10 +308,38 @@ impl Parts {
         }
     }
 
+    /// Reads all zones at once if that is quicker than to read those that are not stored, by the costs of the planner.
+    fn read_at_once(&mut self) {
+        let Some(zones) = self.zones else { return };
+        let missing = self.states.iter().filter(|part| matches!(part.rows, Rows::Waiting)).count();
+        // SAFETY: plans of the statement.
+        let [all, one] = [zones.all, zones.one].map(|plan| unsafe { (*(*plan).planTree).total_cost });
+        if missing == 0 || (missing as f64) * one < all || zones::function().is_none() {
+            return;
+        }
+        if self.surroundings.environment.is_some() {
+            count(Counter::FragmentsComputed, missing as u64);
+        }
+        let mut keys = Vec::with_capacity(self.states.len());
+        for part in &mut self.states {
+            keys.push(part.key.filter(|_| matches!(part.rows, Rows::Waiting)));
+            if let Rows::Stored(hold) = std::mem::replace(&mut part.rows, Rows::Read) {
+                // SAFETY: a hold lasts as long as the statement.
+                unsafe { (*hold).release() };
+            }
+        }
+        self.pass = Some(Pass::run(zones, keys, &self.surroundings));
+    }
+
     /// Goes back to the first row. What was computed is computed again: it gives the same rows, and nothing keeps them
     /// meanwhile.
     pub fn rewind(&mut self) {
         self.position = 0;
+        // What was read at once is read anew, in whatever way is best.
+        if let Some(pass) = self.pass.take() {
+            pass.free();
+            self.has_run = false;
+        }
         for part in &mut self.states {
             match &part.rows {
                 Rows::Stored(hold) => {
@@ -316,6 +370,7 @@ impl Parts {
 
     /// Lets the stored parts go, and frees the others.
     pub fn end(&mut self) {
+        self.pass.take().into_iter().for_each(Pass::free);
         for mut part in std::mem::take(&mut self.states) {
             match part.rows {
                 // SAFETY: a hold was made for this statement, and is used no more.
@@ -338,7 +393,27 @@ impl Drop for Parts {
 impl PartState {
     /// A part whose rows are not looked for yet.
     fn new(leaf: &LeafPart) -> Self {
-        Self { leaf: leaf.relation, key: None, rows: Rows::Waiting, plan: leaf.plan }
+        Self { leaf: leaf.relation, zone: None, key: None, rows: Rows::Waiting, plan: leaf.plan }
+    }
+
+    /// Those of the zones that a table has now: the statement's snapshot, which was taken before, shows no row of
+    /// others.
+    fn of_zones(relation: pg_sys::Oid, ZoneParts { column, one, .. }: ZoneParts) -> Vec<Self> {
+        // SAFETY: the plan has locked the table.
+        let count = zones::count(column, unsafe { zones::blocks_of(relation) });
+        let of_zone =
+            |zone| Self { leaf: relation, zone: Some((column, zone)), key: None, rows: Rows::Waiting, plan: one };
+        (0..count).map(of_zone).collect()
+    }
+
+    /// How it is computed, in the current memory context.
+    fn plan_of_it(&self) -> *mut pg_sys::PlannedStmt {
+        // SAFETY: a plan of the statement, for the zones of the table.
+        match self.zone.map(|zone| unsafe { zones::of_zone(self.plan, self.leaf, zone) }) {
+            Some(Some(plan)) => plan,
+            Some(None) => CacheError::placeholder_run().raise(),
+            None => self.plan,
+        }
     }
 
     /// Pins the stored part, if there is one that holds. What cannot be looked up is computed.
@@ -375,8 +450,12 @@ fn free(part: &mut PartState, tuple: *mut pg_sys::TupleTableSlot, rows: Rows) {
 fn asked_now(
     recipe: &Recipe,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+    parts: usize,
 ) -> Option<(AskedPart, Vec<Option<Leaf>>)> {
     let asked = recipe.part.asked(params, Values::Present).ok()?;
+    if recipe.zones.is_some() {
+        return Some((asked, vec![Some(Leaf { relation: recipe.part.relation, asked: u64::MAX }); parts]));
+    }
     // They come in the order in which they were planned.
     let mut found = asked.leaves(recipe.part.relation).ok()?.leaves.into_iter().peekable();
     let leaves = recipe.leaves.iter().map(|part| found.next_if(|leaf| leaf.relation == part.relation)).collect();

@@ -26,6 +26,8 @@ pub type NextRow = unsafe extern "C-unwind" fn(*mut pg_sys::PlanState) -> *mut p
 pub struct Columns {
     /// The tracked columns that have values, and how these are hashed.
     pub values: [Option<(i16, Form)>; MOST_COLUMNS],
+    /// Columns that stand for zones.
+    pub zones: [Option<i16>; MOST_COLUMNS],
     /// Whether `EACH_ROW` is tracked.
     pub has_each_row: bool,
     /// The node's own updates leave all these values as they are.
