@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use arrow_cache_core::versions::zones::Zones;
 use arrow_cache_core::{CacheKey, HashBuffer, Reason};
-
 use pgrx::pg_sys;
 
 use crate::lookup::stored_parts::PartKey;
@@ -36,16 +36,16 @@ impl<'a> PartKeys<'a> {
         self.of_part(leaf, None)
     }
 
-    /// The key of the part of one zone of a table, by the column that stands for zones of its size.
+    /// The key of the part of some zones of a table.
     ///
     /// # Errors
     /// As `identity::of`.
-    pub fn of_zone(&mut self, relation: pg_sys::Oid, zone: (i16, u64)) -> Result<PartKey, Reason> {
+    pub fn of_zones(&mut self, relation: pg_sys::Oid, zones: Zones) -> Result<PartKey, Reason> {
         // Nothing says which bounds its rows fulfil.
-        self.of_part(Leaf { relation, asked: u64::MAX }, Some(zone))
+        self.of_part(Leaf { relation, asked: u64::MAX }, Some(zones))
     }
 
-    fn of_part(&mut self, Leaf { relation, asked }: Leaf, zone: Option<(i16, u64)>) -> Result<PartKey, Reason> {
+    fn of_part(&mut self, Leaf { relation, asked }: Leaf, zones: Option<Zones>) -> Result<PartKey, Reason> {
         let question = match self.questions.get(&asked) {
             Some(known) => *known,
             None => self.question(asked)?,
@@ -57,14 +57,15 @@ impl<'a> PartKeys<'a> {
         key.hash(question.0);
         key.hash(self.environment.0);
         key.u32(relation.to_u32());
-        if let Some((column, zone)) = zone {
+        if let Some(Zones { column, first, count }) = zones {
             key.u32(u32::from(column.cast_unsigned()));
-            key.u64(zone);
+            key.u64(first);
+            key.u64(count);
         }
         if !key.is_complete() {
             return Err(Reason::OutOfMemory);
         }
-        Ok(PartKey { key: CacheKey(key.finish()), relation, zone })
+        Ok(PartKey { key: CacheKey(key.finish()), relation, zones })
     }
 
     /// What is asked of leaves in which these bounds must be asked.

@@ -30,6 +30,7 @@ mod scan;
 pub mod shown_clock;
 mod split_aggregates;
 mod unplanned;
+mod zone_merge;
 mod zone_pass;
 mod zones;
 

@@ -54,11 +54,30 @@ pub struct Computed {
     context: pg_sys::MemoryContext,
 }
 
+/// How the rows of a part are computed.
+pub struct Source {
+    /// The plan.
+    pub plan: *mut pg_sys::PlannedStmt,
+    /// A plan that tells what the rows rest on.
+    pub reads: *mut pg_sys::PlannedStmt,
+    /// What the plan finds by names; null for nothing.
+    pub environment: *mut pg_sys::QueryEnvironment,
+    /// Rows that it reads by a name, which go when it has run; null for none.
+    pub rows: *mut pg_sys::Tuplestorestate,
+}
+
+impl Source {
+    /// A plan that reads relations alone.
+    pub const fn plan(plan: *mut pg_sys::PlannedStmt) -> Self {
+        Self { plan, reads: plan, environment: std::ptr::null_mut(), rows: std::ptr::null_mut() }
+    }
+}
+
 impl Computed {
-    /// Runs the plan of a part's query, which is made in the memory of the part. Its rows are stored as the `key` says,
-    /// if they may be. `rewinds`: they are read more than once.
+    /// Computes a part as `source` says, which is made in the memory of the part. Its rows are stored as the `key`
+    /// says, if they may be. `rewinds`: they are read more than once.
     pub fn run(
-        plan: impl FnOnce() -> *mut pg_sys::PlannedStmt,
+        source: impl FnOnce() -> Source,
         key: Option<PartKey>,
         surroundings: &Surroundings,
         rewinds: bool,
@@ -70,14 +89,17 @@ impl Computed {
         unsafe {
             let context = context_below((*state).es_query_cxt, PART);
             let caller = pg_sys::MemoryContextSwitchTo(context);
+            let source = source();
             let rows = kept!(pg_sys::tuplestore_begin_heap(rewinds, false, hash_memory_kilobytes()));
             let receiver = kept!(pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore));
             tuplestore::receive_into_tuplestore(receiver, rows, context);
             let (snapshot, text, params) = ((*state).es_snapshot, (*state).es_sourceText, (*state).es_param_list_info);
-            let desc = kept!(pg_sys::CreateQueryDesc(plan(), text, snapshot, none, receiver, params, none.cast(), 0));
+            let desc = kept!(pg_sys::CreateQueryDesc(source.plan, text, snapshot, none, receiver, params, source.environment, 0));
             let query = QueryDesc::of_hook(desc);
             keeping(|| compat::start_unshown(desc, 0));
-            if let Ok(miss) = miss(query.plan(), query.snapshot_data(), key, surroundings) {
+            if let Some(Ok(miss)) =
+                Tree::enter(source.reads).map(|plan| miss(plan, query.snapshot_data(), key, surroundings))
+            {
                 capture::begin_task(query, Task::Store(miss));
             }
             let pass = capture::before_run(query, pg_sys::ScanDirection::ForwardScanDirection, 0);
@@ -88,6 +110,9 @@ impl Computed {
             capture::end(query);
             kept!(server::standard_ExecutorEnd(desc));
             kept!(pg_sys::FreeQueryDesc(desc));
+            if !source.rows.is_null() {
+                kept!(pg_sys::tuplestore_end(source.rows));
+            }
             pg_sys::MemoryContextSwitchTo(caller);
             Self { rows, context }
         }

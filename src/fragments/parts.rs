@@ -5,14 +5,15 @@ use std::cell::{Cell, OnceCell};
 use std::ffi::c_char;
 
 use arrow_cache_core::Counter;
+use arrow_cache_core::versions::zones::Zones;
 use pgrx::pg_sys;
 
 use super::admission::{self, Worth};
 use super::key::PartKeys;
-use super::part_run::{Computed, Surroundings};
+use super::part_run::{Computed, Source, Surroundings};
 use super::recipe::{LeafPart, Recipe, ZoneParts, columns_of};
 use super::zone_pass::Pass;
-use super::zones;
+use super::{zone_merge, zones};
 use crate::error::{CacheError, or_raise};
 use crate::lookup::definition_versions;
 use crate::lookup::stored_parts::{self, PartKey};
@@ -55,10 +56,13 @@ pub struct Parts {
 /// starts, and go with their memory after an error.
 static LOOKED_UP: Local<Cell<*mut Parts>> = Local::new(Cell::new(std::ptr::null_mut()));
 
-/// The part of one leaf, or of one zone.
+/// The part of one leaf, or of some zones.
 struct PartState {
     leaf: pg_sys::Oid,
-    zone: Option<(i16, u64)>,
+    /// The zones, if it is no leaf.
+    zones: Option<Zones>,
+    /// The stored parts of single zones that it is to be made of; none if it is read from the table.
+    merged: Vec<*mut Hold>,
     /// What it is stored as; `None` if it is not looked up.
     key: Option<PartKey>,
     rows: Rows,
@@ -119,7 +123,7 @@ impl Parts {
                 recipe: list,
                 states: match recipe.zones {
                     Some(zones) => PartState::of_zones(recipe.part.relation, zones),
-                    None => recipe.leaves.iter().map(PartState::new).collect(),
+                    None => recipe.leaves.iter().map(PartState::of_leaf).collect(),
                 },
                 zones: recipe.zones,
                 pass: None,
@@ -154,7 +158,7 @@ impl Parts {
         let versions = definition_versions(&store);
         // SAFETY: the parameters of a statement, or null.
         let params = unsafe { Tree::enter(statement.params) };
-        let Some((asked, leaves)) = asked_now(recipe, params, self.states.len()) else { return };
+        let Some((asked, leaves)) = asked_now(recipe, params) else { return };
         for (part, leaf) in self.states.iter_mut().zip(&leaves) {
             if leaf.is_none() {
                 part.rows = Rows::LeftOut;
@@ -169,12 +173,13 @@ impl Parts {
         let mut keys = PartKeys::of(&asked, environment, store.seed());
         self.surroundings.environment = Some(environment);
         self.surroundings.versions = versions;
-        for (part, leaf) in self.states.iter_mut().zip(leaves) {
-            part.key = leaf.and_then(|leaf| match part.zone {
-                Some(zone) => keys.of_zone(part.leaf, zone).ok(),
-                None => keys.of_leaf(leaf).ok(),
-            });
-            part.look_up(&store, &self.surroundings);
+        if self.zones.is_some() {
+            self.states = found_zones(std::mem::take(&mut self.states), &mut keys, &store, &self.surroundings);
+        } else {
+            for (part, leaf) in self.states.iter_mut().zip(leaves) {
+                part.key = leaf.and_then(|leaf| keys.of_leaf(leaf).ok());
+                part.look_up(&store, &self.surroundings);
+            }
         }
         self.surroundings.asked = Some(asked);
     }
@@ -262,8 +267,8 @@ impl Parts {
                         if self.surroundings.environment.is_some() {
                             count(Counter::FragmentsComputed, 1);
                         }
-                        let plan = || part.plan_of_it();
-                        part.rows = Rows::Computed(Computed::run(plan, part.key, &self.surroundings, false));
+                        let source = || part.source(self.zones, slot);
+                        part.rows = Rows::Computed(Computed::run(source, part.key, &self.surroundings, false));
                         continue;
                     }
                     Rows::Stored(hold) => {
@@ -293,11 +298,7 @@ impl Parts {
         if !is_wanted || self.started_under.is_none() || stored_parts::environment_now() != self.started_under {
             self.surroundings.environment = None;
             for part in self.states.iter_mut().filter(|part| !part.plan.is_null()) {
-                if let Rows::Stored(hold) = part.rows {
-                    // SAFETY: a hold lasts as long as the statement.
-                    unsafe { (*hold).release() };
-                    part.rows = Rows::Waiting;
-                }
+                part.forget_stored(Rows::Waiting);
             }
         }
         self.read_at_once();
@@ -311,24 +312,22 @@ impl Parts {
     /// Reads all zones at once if that is quicker than to read those that are not stored, by the costs of the planner.
     fn read_at_once(&mut self) {
         let Some(zones) = self.zones else { return };
-        let missing = self.states.iter().filter(|part| matches!(part.rows, Rows::Waiting)).count();
+        let missing: u64 = self.states.iter().map(PartState::zones_to_read).sum();
         // SAFETY: plans of the statement.
         let [all, one] = [zones.all, zones.one].map(|plan| unsafe { (*(*plan).planTree).total_cost });
-        if missing == 0 || (missing as f64) * one < all || zones::function().is_none() {
+        if missing == 0 || missing as f64 * one < all || zones::function().is_none() {
             return;
         }
         if self.surroundings.environment.is_some() {
-            count(Counter::FragmentsComputed, missing as u64);
+            count(Counter::FragmentsComputed, missing);
         }
         let mut keys = Vec::with_capacity(self.states.len());
         for part in &mut self.states {
-            keys.push(part.key.filter(|_| matches!(part.rows, Rows::Waiting)));
-            if let Rows::Stored(hold) = std::mem::replace(&mut part.rows, Rows::Read) {
-                // SAFETY: a hold lasts as long as the statement.
-                unsafe { (*hold).release() };
-            }
+            let to_read = part.zones.filter(|_| part.zones_to_read() == 1);
+            keys.extend(to_read.zip(part.key).map(|(zones, key)| (zones.first, key)));
+            part.forget_stored(Rows::Read);
         }
-        self.pass = Some(Pass::run(zones, keys, &self.surroundings));
+        self.pass = Some(Pass::run(zones, &keys, &self.surroundings));
     }
 
     /// Goes back to the first row. What was computed is computed again: it gives the same rows, and nothing keeps them
@@ -372,11 +371,8 @@ impl Parts {
     pub fn end(&mut self) {
         self.pass.take().into_iter().for_each(Pass::free);
         for mut part in std::mem::take(&mut self.states) {
-            match part.rows {
-                // SAFETY: a hold was made for this statement, and is used no more.
-                Rows::Stored(hold) => unsafe { (*hold).release() },
-                _ => free(&mut part, self.tuple, Rows::Read),
-            }
+            free(&mut part, self.tuple, Rows::Read);
+            part.forget_stored(Rows::Read);
         }
     }
 }
@@ -392,28 +388,65 @@ impl Drop for Parts {
 
 impl PartState {
     /// A part whose rows are not looked for yet.
-    fn new(leaf: &LeafPart) -> Self {
-        Self { leaf: leaf.relation, zone: None, key: None, rows: Rows::Waiting, plan: leaf.plan }
+    fn new(leaf: pg_sys::Oid, zones: Option<Zones>, plan: *mut pg_sys::PlannedStmt) -> Self {
+        Self { leaf, zones, merged: Vec::new(), key: None, rows: Rows::Waiting, plan }
     }
 
-    /// Those of the zones that a table has now: the statement's snapshot, which was taken before, shows no row of
-    /// others.
+    fn of_leaf(leaf: &LeafPart) -> Self {
+        Self::new(leaf.relation, None, leaf.plan)
+    }
+
+    /// Those of the zones that a table has now, one by one: the statement's snapshot, which was taken before, shows no
+    /// row of others.
     fn of_zones(relation: pg_sys::Oid, ZoneParts { column, one, .. }: ZoneParts) -> Vec<Self> {
         // SAFETY: the plan has locked the table.
-        let count = zones::count(column, unsafe { zones::blocks_of(relation) });
-        let of_zone =
-            |zone| Self { leaf: relation, zone: Some((column, zone)), key: None, rows: Rows::Waiting, plan: one };
-        (0..count).map(of_zone).collect()
+        let all = Zones::of_table(column, unsafe { zones::blocks_of(relation) });
+        all.groups_of(1).map(|zone| Self::new(relation, Some(zone), one)).collect()
     }
 
-    /// How it is computed, in the current memory context.
-    fn plan_of_it(&self) -> *mut pg_sys::PlannedStmt {
-        // SAFETY: a plan of the statement, for the zones of the table.
-        match self.zone.map(|zone| unsafe { zones::of_zone(self.plan, self.leaf, zone) }) {
-            Some(Some(plan)) => plan,
-            Some(None) => CacheError::placeholder_run().raise(),
-            None => self.plan,
+    /// How it is computed, in the current memory context. `slot` is one for rows of parts.
+    fn source(&self, zones: Option<ZoneParts>, slot: *mut pg_sys::TupleTableSlot) -> Source {
+        match (zones, self.zones) {
+            // SAFETY: the holds of this statement; the slot has their columns.
+            (Some(plans), Some(_)) if !self.merged.is_empty() => unsafe {
+                zone_merge::source(plans, &self.merged, slot)
+            },
+            // SAFETY: a plan of the statement, for the zones of the table.
+            (Some(_), Some(own)) => match unsafe { zones::of_zones(self.plan, self.leaf, own) } {
+                Some(plan) => Source::plan(plan),
+                None => CacheError::placeholder_run().raise(),
+            },
+            _ => Source::plan(self.plan),
         }
+    }
+
+    /// How many zones of the table are to be read for it.
+    fn zones_to_read(&self) -> u64 {
+        let is_read = matches!(self.rows, Rows::Waiting) && self.merged.is_empty();
+        self.zones.filter(|_| is_read).map_or(0, |zones| zones.count)
+    }
+
+    /// Lets stored parts go: `rows` come in the place of its own. What was computed stays.
+    fn forget_stored(&mut self, rows: Rows) {
+        for hold in std::mem::take(&mut self.merged) {
+            // SAFETY: a hold lasts as long as the statement.
+            unsafe { (*hold).release() };
+        }
+        match self.rows {
+            Rows::Stored(hold) => {
+                // SAFETY: as above.
+                unsafe { (*hold).release() };
+                self.rows = rows;
+            }
+            Rows::Waiting => self.rows = rows,
+            Rows::Computed(_) | Rows::LeftOut | Rows::Read => {}
+        }
+    }
+
+    /// Finds out what the part of some zones is stored as, and looks for it.
+    fn find_zones(&mut self, keys: &mut PartKeys<'_>, store: &SharedStore, surroundings: &Surroundings) {
+        self.key = self.zones.and_then(|zones| keys.of_zones(self.leaf, zones).ok());
+        self.look_up(store, surroundings);
     }
 
     /// Pins the stored part, if there is one that holds. What cannot be looked up is computed.
@@ -429,6 +462,39 @@ impl PartState {
             self.rows = Rows::Stored(hold);
         }
     }
+}
+
+/// Looks for the stored parts of the zones of a table, which come one by one: for groups of them first. A group of which
+/// each zone has a part, and that has none, is to be made of these; not the last group, which changes with each row that
+/// comes.
+fn found_zones(
+    zones: Vec<PartState>,
+    keys: &mut PartKeys<'_>,
+    store: &SharedStore,
+    surroundings: &Surroundings,
+) -> Vec<PartState> {
+    let (mut found, size) = (Vec::new(), zones::group_size() as usize);
+    let mut waiting = zones.into_iter().peekable();
+    while waiting.peek().is_some() {
+        let mut group: Vec<PartState> = waiting.by_ref().take(size).collect();
+        let whole = group.first().filter(|_| group.len() == size && waiting.peek().is_some()).and_then(|first| {
+            let zones = first.zones.map(|zones| Zones { count: size as u64, ..zones });
+            let mut whole = PartState::new(first.leaf, zones, first.plan);
+            whole.find_zones(keys, store, surroundings);
+            whole.key.is_some().then_some(whole)
+        });
+        if whole.as_ref().is_some_and(|whole| matches!(whole.rows, Rows::Stored(_))) {
+            found.extend(whole);
+            continue;
+        }
+        group.iter_mut().for_each(|zone| zone.find_zones(keys, store, surroundings));
+        let stored = |zone: &PartState| if let Rows::Stored(hold) = zone.rows { Some(hold) } else { None };
+        match (whole, group.iter().map(stored).collect::<Option<Vec<_>>>()) {
+            (Some(whole), Some(merged)) => found.push(PartState { merged, ..whole }),
+            _ => found.extend(group),
+        }
+    }
+    found
 }
 
 /// Frees the rows of a part if they were computed: `rows` come after them.
@@ -450,11 +516,10 @@ fn free(part: &mut PartState, tuple: *mut pg_sys::TupleTableSlot, rows: Rows) {
 fn asked_now(
     recipe: &Recipe,
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-    parts: usize,
 ) -> Option<(AskedPart, Vec<Option<Leaf>>)> {
     let asked = recipe.part.asked(params, Values::Present).ok()?;
     if recipe.zones.is_some() {
-        return Some((asked, vec![Some(Leaf { relation: recipe.part.relation, asked: u64::MAX }); parts]));
+        return Some((asked, Vec::new()));
     }
     // They come in the order in which they were planned.
     let mut found = asked.leaves(recipe.part.relation).ok()?.leaves.into_iter().peekable();

@@ -32,6 +32,8 @@ pub struct ZoneParts {
     pub all: *mut pg_sys::PlannedStmt,
     /// The plan of one zone.
     pub one: *mut pg_sys::PlannedStmt,
+    /// The plan that makes one part of those of several zones.
+    pub merging: *mut pg_sys::PlannedStmt,
 }
 
 /// The parts of one plan.
@@ -78,7 +80,7 @@ fn whole(halves: &[i32]) -> u64 {
 impl Recipe {
     /// The plans of the parts.
     pub fn plans(&self) -> impl Iterator<Item = *mut pg_sys::PlannedStmt> {
-        let of_zones = self.zones.into_iter().flat_map(|zones| [zones.all, zones.one]);
+        let of_zones = self.zones.into_iter().flat_map(|zones| [zones.all, zones.one, zones.merging]);
         self.leaves.iter().map(|leaf| leaf.plan).chain(of_zones)
     }
 
@@ -100,7 +102,7 @@ impl Recipe {
         let dimensions = list_of_oids(self.part.dimensions.iter().copied());
         let numbers = list_of_numbers(long.chain(short));
         let question = self.question.cast();
-        let zones = list_of(self.zones.iter().flat_map(|zones| [zones.all, zones.one]));
+        let zones = list_of(self.zones.iter().flat_map(|zones| [zones.all, zones.one, zones.merging]));
         list_of([leaves, self.part.query.cast(), plans, dimensions, numbers, question, zones])
     }
 
@@ -121,7 +123,7 @@ impl Recipe {
                 oids(list_at(LEAVES)?).zip(plans).map(|(relation, plan)| LeafPart { relation, plan }).collect();
             let zones = (column != 0).then_some(column as i16).and_then(|column| {
                 let plan = |place| node_at(list_at(ZONES)?, place).filter(|plan: &*mut pg_sys::PlannedStmt| !plan.is_null());
-                Some(ZoneParts { column, all: plan(0)?, one: plan(1)? })
+                Some(ZoneParts { column, all: plan(0)?, one: plan(1)?, merging: plan(2)? })
             });
             Some(Self {
                 part: Part {

@@ -3,10 +3,9 @@
 
 use std::time::Instant;
 
-use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
-use super::part_run::{Computed, Surroundings, miss};
+use super::part_run::{Computed, Source, Surroundings, miss};
 use super::recipe::ZoneParts;
 use crate::capture::PartFill;
 use crate::lookup::stored_parts::PartKey;
@@ -23,10 +22,10 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// Reads the table. `keys` are those of the zones, in their order; `None` for one that is not to be stored.
-    pub fn run(zones: ZoneParts, keys: Vec<Option<PartKey>>, surroundings: &Surroundings) -> Self {
+    /// Reads the table. The rows of those zones are stored that have `keys`, which come in the order of the zones.
+    pub fn run(zones: ZoneParts, keys: &[(u64, PartKey)], surroundings: &Surroundings) -> Self {
         let began = Instant::now();
-        let computed = Computed::run(|| zones.all, None, surroundings, true);
+        let computed = Computed::run(|| Source::plan(zones.all), None, surroundings, true);
         // SAFETY: a plan of the statement; the slot lives as long as the statement.
         let pass = unsafe {
             let caller = pg_sys::MemoryContextSwitchTo(surroundings.context);
@@ -37,28 +36,29 @@ impl Pass {
         };
         if surroundings.environment.is_some() {
             let share = began.elapsed() / u32::try_from(keys.len().max(1)).unwrap_or(u32::MAX);
-            let fill_of = |key: Option<PartKey>| {
-                // SAFETY: a plan of the statement, and its snapshot, which is registered.
-                let (plan, snapshot) = unsafe { (Tree::enter(zones.all)?, surroundings.snapshot.as_ref()) };
-                PartFill::begin(miss(plan, snapshot, Some(key?), surroundings).ok()?)
-            };
-            pass.store(keys, fill_of, |fill| fill.finish(share));
+            // SAFETY: a plan of the statement, and its snapshot, which is registered.
+            let (plan, snapshot) = unsafe { (Tree::enter(zones.one), surroundings.snapshot.as_ref()) };
+            let begin = |key| PartFill::begin(miss(plan?, snapshot, Some(key), surroundings).ok()?);
+            pass.store(keys, begin, |fill| fill.finish(share));
         }
         pass
     }
 
-    /// Stores the rows of each zone, which `begin` begins, and `finish` ends.
+    /// Stores the rows of each zone that has a key, which `begin` begins, and `finish` ends.
     fn store(
         &self,
-        keys: Vec<Option<PartKey>>,
-        begin: impl Fn(Option<PartKey>) -> Option<PartFill>,
+        keys: &[(u64, PartKey)],
+        begin: impl Fn(PartKey) -> Option<PartFill>,
         finish: impl Fn(PartFill),
     ) {
         let mut zone_of_row = self.next_zone();
-        for (zone, key) in keys.into_iter().enumerate() {
+        for (zone, key) in keys {
             backend::accept_interrupts();
-            let mut fill = begin(key);
-            while zone_of_row == Some(zone) {
+            while zone_of_row.is_some_and(|of_row| of_row < *zone) {
+                zone_of_row = self.next_zone();
+            }
+            let mut fill = begin(*key);
+            while zone_of_row == Some(*zone) {
                 // SAFETY: the slot shows a row, whose last column is the zone; the values stay until the next one.
                 let row = unsafe {
                     let (values, nulls) = slot_values(self.tuple);
@@ -70,23 +70,18 @@ impl Pass {
                 }
                 zone_of_row = self.next_zone();
             }
-            match fill {
-                // A row that belongs to no zone before this one: they are not those that were counted.
-                Some(fill) if zone_of_row.is_some_and(|next| next < zone) => fill.give_up(Reason::IncompleteRead),
-                Some(fill) => finish(fill),
-                None => {}
-            }
+            fill.into_iter().for_each(&finish);
         }
         self.computed.rewind();
     }
 
     /// The zone of the next row, which the slot shows then; `None` at the end.
-    fn next_zone(&self) -> Option<usize> {
+    fn next_zone(&self) -> Option<u64> {
         // SAFETY: a slot for rows of this plan, whose last column is the zone, an int4 that is not NULL.
         unsafe {
             self.computed.fetch(self.tuple).then(|| {
                 let (values, _) = slot_values(self.tuple);
-                values.last().map_or(usize::MAX, |zone| zone.value() as u32 as usize)
+                values.last().map_or(u64::MAX, |zone| u64::from(zone.value() as u32))
             })
         }
     }

@@ -5,12 +5,15 @@
 //! A zone is read by a scan of its blocks. If so many zones are to be read that it is quicker, the whole table is read
 //! once instead, by other processes as well, and its rows are grouped by the zone. Keeps nothing.
 
-use arrow_cache_core::versions::zones::{size_for, size_of_zones, zones_of};
+use std::ffi::CStr;
+
+use arrow_cache_core::versions::zones::{Zones, size_for, size_of_zones, zones_of};
 use arrow_cache_core::{TrackedColumns, Wish};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::part_plan;
 use super::recipe::ZoneParts;
+use super::split_aggregates::merge_states;
 use crate::invalidation::registration;
 use crate::lookup::Call;
 use crate::pg::backend;
@@ -34,6 +37,10 @@ const MOST_ZONES: u32 = 1024;
 const GROWTH: u32 = 4;
 /// The fewest blocks of a zone, by its binary logarithm: reading one takes longer than all that is done for it.
 const LEAST_SIZE: u32 = 5;
+/// See `group_size`: reading the parts of a table's zones takes as long for groups as for the zones of one group.
+const GROUP_SIZE: u64 = 32;
+/// The name of the tuplestore that the rows of zones lie in which are made one part.
+pub const ZONES_NAME: &CStr = c"arrow_cache_zones";
 /// The fewest blocks of a table with zones: 64 MB.
 const LEAST_BLOCKS: u32 = 8192;
 
@@ -56,9 +63,9 @@ pub unsafe fn blocks_of(relation: pg_sys::Oid) -> u32 {
     }
 }
 
-/// How many zones a table has, by the column that stands for zones of their size.
-pub fn count(column: i16, blocks: u32) -> u64 {
-    size_of_zones(column).map_or(0, |size| u64::from(blocks).div_ceil(1 << size))
+/// So many zones that follow each other have a part of their own once each of them has one: it is made of these.
+pub fn group_size() -> u64 {
+    if settings::debug_force_fragments() { 4 } else { GROUP_SIZE }
 }
 
 /// How the parts of a table's zones are computed; `None` if they cannot be, or the server would not read the whole
@@ -81,7 +88,10 @@ pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZonePar
             scan_of(one, part.relation).is_some_and(|scan| (*scan).type_ == NodeTag::T_TidRangeScan),
         )
     };
-    (reads_all && reads_one).then_some(ZoneParts { column, all, one })
+    let merging = part_plan::make(call, || Some(part.merging(ZONES_NAME)))?;
+    // SAFETY: as above; nobody else knows the plan.
+    unsafe { merge_states(merging) };
+    (reads_all && reads_one).then_some(ZoneParts { column, all, one, merging })
 }
 
 /// The column that stands for the zones of a table. It is taken in if the table has none that fits it.
@@ -146,17 +156,16 @@ fn scanned_by(node: Tree<'_, pg_sys::Plan>) -> Option<u32> {
     is_scan.then(|| unsafe { (*node.as_ptr().cast::<pg_sys::Scan>()).scanrelid })
 }
 
-/// A copy of the plan of one zone that reads another one, in the current memory context.
+/// A copy of the plan of one zone that reads others, in the current memory context.
 ///
 /// # Safety
 /// A plan of `ZoneParts::one` for the table.
-pub unsafe fn of_zone(
+pub unsafe fn of_zones(
     plan: *const pg_sys::PlannedStmt,
     relation: pg_sys::Oid,
-    (column, zone): (i16, u64),
+    zones: Zones,
 ) -> Option<*mut pg_sys::PlannedStmt> {
-    let size = size_of_zones(column)?;
-    let block = |zone: u64| u32::try_from(zone << size).unwrap_or(pg_sys::InvalidBlockNumber - 1);
+    let blocks = zones.blocks();
     // SAFETY: the caller's promise; nobody else knows the copy.
     unsafe {
         let plan = copy(plan);
@@ -164,7 +173,7 @@ pub unsafe fn of_zone(
         for condition in nodes::<pg_sys::OpExpr>((*scan).tidrangequals) {
             let end: *mut pg_sys::Const = node_at((*condition).args, 1)?;
             let is_start = (*condition).opno.to_u32() == NOT_BEFORE;
-            (*end).constvalue = start_of(block(if is_start { zone } else { zone + 1 }));
+            (*end).constvalue = start_of(if is_start { blocks.start } else { blocks.end });
         }
         Some(plan)
     }

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use arrow_cache_core::versions::zones::size_of_zones;
+use arrow_cache_core::versions::zones::Zones;
 use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
 use pgrx::pg_sys;
 
@@ -36,16 +36,16 @@ pub struct PartKey {
     pub key: CacheKey,
     /// The leaf that they come from, or the table.
     pub relation: pg_sys::Oid,
-    /// The zone of the table that they come from, as the value of the column that stands for zones of its size.
-    pub zone: Option<(i16, u64)>,
+    /// The zones of the table that they come from.
+    pub zones: Option<Zones>,
 }
 
 impl PartKey {
     /// What the rows come from, as the text of the entry.
     fn text(&self) -> String {
         let of_relation = format!("part of relation {}", self.relation.to_u32());
-        match self.zone.and_then(|(column, zone)| Some((zone, size_of_zones(column)?))) {
-            Some((zone, size)) => format!("{of_relation}: zone {zone} of {} blocks", 1u64 << size),
+        match self.zones.map(Zones::blocks) {
+            Some(blocks) => format!("{of_relation}: blocks {} to {}", blocks.start, blocks.end.saturating_sub(1)),
             None => of_relation,
         }
     }
@@ -213,11 +213,11 @@ fn dependencies(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>)
     let seen = rules::definitions(store);
     let snapshot = rules::snapshot(store, part.snapshot)?;
     let relations = relations::of_plan(part.plan, Vec::new());
-    let zone = part.key.zone.map(|zone| scan_of_zone(part.key.relation, zone));
-    let dependencies = rules::dependencies(store, &relations, &traits, &snapshot, zone.as_ref().map(std::slice::from_ref))?;
+    let scan = part.key.zones.map(|zones| scan_of(part.key.relation, zones));
+    let dependencies = rules::dependencies(store, &relations, &traits, &snapshot, scan.as_ref().map(std::slice::from_ref))?;
     let versions = store.versions();
     let whole = versions.relation(backend::database(), part.key.relation.to_u32());
-    if zone.is_some() && dependencies.iter().any(|dependency| dependency.slot == whole) {
+    if scan.is_some() && dependencies.iter().any(|dependency| dependency.slot == whole) {
         // It would not outlive changes of other zones.
         return Err(Reason::WriterInProgress);
     }
@@ -228,9 +228,9 @@ fn dependencies(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>)
     Ok(dependencies)
 }
 
-/// The scan of a table that gives the rows of one of its zones, and may read all columns.
-fn scan_of_zone(relation: pg_sys::Oid, (column, zone): (i16, u64)) -> Scan {
-    let conditions = vec![Condition { column, values: Values::Known(vec![zone]) }];
+/// The scan of a table that gives the rows of some of its zones, and may read all columns.
+fn scan_of(relation: pg_sys::Oid, zones: Zones) -> Scan {
+    let conditions = vec![Condition { column: zones.column, values: Values::Known(zones.numbers().collect()) }];
     Scan { relation: relation.to_u32(), conditions, unread: 0 }
 }
 

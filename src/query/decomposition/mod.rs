@@ -24,6 +24,7 @@ mod conditions;
 mod constants;
 mod filters;
 mod leaf;
+mod merge;
 mod obstacle;
 mod part;
 mod site;

@@ -1,5 +1,7 @@
 //! The part: the site's question asked of one leaf.
 
+use std::ffi::CStr;
+
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -8,6 +10,7 @@ use super::conditions::Conditions;
 use super::constants::Values;
 use super::filters::{Filter, filters};
 use super::leaf;
+use super::merge::merging;
 use super::obstacle::{Obstacle, PARAMETER, SUB_QUERY, SYSTEM_COLUMN};
 use super::site::Site;
 use super::zone;
@@ -118,6 +121,12 @@ impl Part {
         let query = self.of_leaf(self.relation)?;
         // SAFETY: a copy that nobody else knows; a part reads the table once.
         unsafe { zone::read_blocks(query, self.relation, blocks) }.map(|()| query)
+    }
+
+    /// The query that makes one part of several, whose rows lie in a named tuplestore, ready for the planner.
+    pub fn merging(&self, name: &CStr) -> *mut pg_sys::Query {
+        // SAFETY: the query of a part.
+        unsafe { merging(self.query, name) }
     }
 
     /// The query of all zones of the table, as `of_leaf`: the number of the zone is its last column, by which its rows
