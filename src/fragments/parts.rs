@@ -174,7 +174,8 @@ impl Parts {
         self.surroundings.environment = Some(environment);
         self.surroundings.versions = versions;
         if self.zones.is_some() {
-            self.states = found_zones(std::mem::take(&mut self.states), &mut keys, &store, &self.surroundings);
+            let unit = self.zones.map_or(1, |zones| zones.unit);
+            self.states = found_zones(std::mem::take(&mut self.states), unit, &mut keys, &store, &self.surroundings);
         } else {
             for (part, leaf) in self.states.iter_mut().zip(leaves) {
                 part.key = leaf.and_then(|leaf| keys.of_leaf(leaf).ok());
@@ -312,19 +313,19 @@ impl Parts {
     /// Reads all zones at once if that is quicker than to read those that are not stored, by the costs of the planner.
     fn read_at_once(&mut self) {
         let Some(zones) = self.zones else { return };
-        let missing: u64 = self.states.iter().map(PartState::zones_to_read).sum();
+        let missing = self.states.iter().filter(|part| part.is_to_be_read()).count();
         // SAFETY: plans of the statement.
         let [all, one] = [zones.all, zones.one].map(|plan| unsafe { (*(*plan).planTree).total_cost });
         if missing == 0 || missing as f64 * one < all || zones::function().is_none() {
             return;
         }
         if self.surroundings.environment.is_some() {
-            count(Counter::FragmentsComputed, missing);
+            count(Counter::FragmentsComputed, missing as u64);
         }
         let mut keys = Vec::with_capacity(self.states.len());
         for part in &mut self.states {
-            let to_read = part.zones.filter(|_| part.zones_to_read() == 1);
-            keys.extend(to_read.zip(part.key).map(|(zones, key)| (zones.first, key)));
+            let to_store = part.zones.filter(|own| part.is_to_be_read() && own.count <= zones.unit);
+            keys.extend(to_store.zip(part.key).map(|(own, key)| (own.first / zones.unit, key)));
             part.forget_stored(Rows::Read);
         }
         self.pass = Some(Pass::run(zones, &keys, &self.surroundings));
@@ -398,10 +399,10 @@ impl PartState {
 
     /// Those of the zones that a table has now, one by one: the statement's snapshot, which was taken before, shows no
     /// row of others.
-    fn of_zones(relation: pg_sys::Oid, ZoneParts { column, one, .. }: ZoneParts) -> Vec<Self> {
+    fn of_zones(relation: pg_sys::Oid, ZoneParts { column, unit, one, .. }: ZoneParts) -> Vec<Self> {
         // SAFETY: the plan has locked the table.
         let all = Zones::of_table(column, unsafe { zones::blocks_of(relation) });
-        all.groups_of(1).map(|zone| Self::new(relation, Some(zone), one)).collect()
+        all.groups_of(unit).map(|zones| Self::new(relation, Some(zones), one)).collect()
     }
 
     /// How it is computed, in the current memory context. `slot` is one for rows of parts.
@@ -420,10 +421,9 @@ impl PartState {
         }
     }
 
-    /// How many zones of the table are to be read for it.
-    fn zones_to_read(&self) -> u64 {
-        let is_read = matches!(self.rows, Rows::Waiting) && self.merged.is_empty();
-        self.zones.filter(|_| is_read).map_or(0, |zones| zones.count)
+    /// Returns true if the table is to be read for it.
+    fn is_to_be_read(&self) -> bool {
+        matches!(self.rows, Rows::Waiting) && self.merged.is_empty()
     }
 
     /// Lets stored parts go: `rows` come in the place of its own. What was computed stays.
@@ -469,16 +469,17 @@ impl PartState {
 /// comes.
 fn found_zones(
     zones: Vec<PartState>,
+    unit: u64,
     keys: &mut PartKeys<'_>,
     store: &SharedStore,
     surroundings: &Surroundings,
 ) -> Vec<PartState> {
-    let (mut found, size) = (Vec::new(), zones::group_size() as usize);
+    let (mut found, size) = (Vec::new(), zones::group_size(unit) as usize);
     let mut waiting = zones.into_iter().peekable();
     while waiting.peek().is_some() {
         let mut group: Vec<PartState> = waiting.by_ref().take(size).collect();
         let whole = group.first().filter(|_| group.len() == size && waiting.peek().is_some()).and_then(|first| {
-            let zones = first.zones.map(|zones| Zones { count: size as u64, ..zones });
+            let zones = first.zones.map(|zones| Zones { count: unit * size as u64, ..zones });
             let mut whole = PartState::new(first.leaf, zones, first.plan);
             whole.find_zones(keys, store, surroundings);
             whole.key.is_some().then_some(whole)

@@ -28,11 +28,13 @@ pub struct LeafPart {
 pub struct ZoneParts {
     /// The column that stands for zones of their size.
     pub column: i16,
-    /// The plan for all zones at once, whose last column is the number of the zone, by which its rows are sorted.
+    /// How many zones have a part together that is read from the table.
+    pub unit: u64,
+    /// The plan for all parts at once. Its last column is the number of the part, by which its rows are sorted.
     pub all: *mut pg_sys::PlannedStmt,
-    /// The plan of one zone.
+    /// The plan of one part.
     pub one: *mut pg_sys::PlannedStmt,
-    /// The plan that makes one part of those of several zones.
+    /// The plan that makes one part of several.
     pub merging: *mut pg_sys::PlannedStmt,
 }
 
@@ -98,7 +100,8 @@ impl Recipe {
         let Under { settings: SettingsHash(settings), asker: Asker { role, rights: RightsHash(rights) } } = under;
         let long = [catalogs, ddl, settings.hi, settings.lo, rights.hi, rights.lo].into_iter().flat_map(halves);
         let oids = [role, self.part.relation].map(|oid| oid.to_u32().cast_signed());
-        let short = oids.into_iter().chain([self.options, self.zones.map_or(0, |zones| zones.column.into())]);
+        let zones = self.zones.map_or([0, 0], |zones| [zones.column.into(), zones.unit as i32]);
+        let short = oids.into_iter().chain([self.options]).chain(zones);
         let dimensions = list_of_oids(self.part.dimensions.iter().copied());
         let numbers = list_of_numbers(long.chain(short));
         let question = self.question.cast();
@@ -117,13 +120,13 @@ impl Recipe {
             let numbers: Vec<i32> = integers(list_at(NUMBERS)?).collect();
             let (long, short) = numbers.split_first_chunk::<12>()?;
             let long: Vec<u64> = long.chunks_exact(2).map(whole).collect();
-            let &[role, relation, options, column] = short else { return None };
+            let &[role, relation, options, column, unit] = short else { return None };
             let plans = nodes(list_at(PLANS)?);
             let leaves =
                 oids(list_at(LEAVES)?).zip(plans).map(|(relation, plan)| LeafPart { relation, plan }).collect();
             let zones = (column != 0).then_some(column as i16).and_then(|column| {
                 let plan = |place| node_at(list_at(ZONES)?, place).filter(|plan: &*mut pg_sys::PlannedStmt| !plan.is_null());
-                Some(ZoneParts { column, all: plan(0)?, one: plan(1)?, merging: plan(2)? })
+                Some(ZoneParts { column, unit: unit as u64, all: plan(0)?, one: plan(1)?, merging: plan(2)? })
             });
             Some(Self {
                 part: Part {

@@ -37,8 +37,14 @@ const MOST_ZONES: u32 = 1024;
 const GROWTH: u32 = 4;
 /// The fewest blocks of a zone, by its binary logarithm: reading one takes longer than all that is done for it.
 const LEAST_SIZE: u32 = 5;
-/// See `group_size`: reading the parts of a table's zones takes as long for groups as for the zones of one group.
-const GROUP_SIZE: u64 = 32;
+/// See `group_size`. There are about as many groups in a table as zones in a group.
+const GROUP_ZONES: u64 = 32;
+/// Most zones that have a part together, since there are many groups of rows in each.
+const MOST_TOGETHER: u64 = 8;
+/// So many rows should be in each group of rows of a part: computing all parts takes little longer than the answer.
+const ROWS_OF_GROUP: f64 = 100.0;
+/// So many times as long as the answer may computing all parts take, by the costs of the planner.
+const MOST_TIMES: f64 = 1.5;
 /// The name of the tuplestore that the rows of zones lie in which are made one part.
 pub const ZONES_NAME: &CStr = c"arrow_cache_zones";
 /// The fewest blocks of a table with zones: 64 MB.
@@ -46,7 +52,7 @@ const LEAST_BLOCKS: u32 = 8192;
 
 /// The fewest blocks that a table must have.
 pub fn least_blocks() -> u32 {
-    if settings::debug_force_fragments() { 0 } else { LEAST_BLOCKS }
+    if settings::debug_force_fragments() { 1 } else { LEAST_BLOCKS }
 }
 
 /// How many blocks a table has now.
@@ -63,9 +69,10 @@ pub unsafe fn blocks_of(relation: pg_sys::Oid) -> u32 {
     }
 }
 
-/// So many zones that follow each other have a part of their own once each of them has one: it is made of these.
-pub fn group_size() -> u64 {
-    if settings::debug_force_fragments() { 4 } else { GROUP_SIZE }
+/// So many parts that follow each other are made one once all of them are stored, if each is of so many zones.
+pub fn group_size(unit: u64) -> u64 {
+    let zones = if settings::debug_force_fragments() { 4 } else { GROUP_ZONES };
+    (zones / unit).max(2)
 }
 
 /// How the parts of a table's zones are computed; `None` if they cannot be, or the server would not read the whole
@@ -77,34 +84,60 @@ pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZonePar
     if blocks < least_blocks() || backend::is_in_recovery() || !settings::precise_invalidation() {
         return None;
     }
-    let column = tracked_zones(store, part.relation, blocks)?;
+    let column = zones_for(store, part.relation, blocks);
     let size = size_of_zones(column)?;
-    let all = part_plan::make(call, || part.of_all_zones((function, size)).ok())?;
-    let one = part_plan::make(call, || part.of_blocks(0..1 << size).ok())?;
+    let one_of = |unit: u64| part_plan::make(call, || part.of_blocks(Zones { column, first: 0, count: unit }.blocks()).ok());
+    let mut one = one_of(1)?;
+    // SAFETY: a plan just made.
+    let unit = unsafe { unit_of(one, part.relation) };
+    if unit > 1 {
+        one = one_of(unit)?;
+    }
+    let all = part_plan::make(call, || part.of_all_zones((function, size + unit.ilog2())).ok())?;
+    let whole = part_plan::make(call, || part.of_leaf(part.relation).ok())?;
     // SAFETY: plans just made.
-    let (reads_all, reads_one) = unsafe {
-        (
-            scan_of(all, part.relation).is_some_and(|scan| (*scan).type_ == NodeTag::T_SeqScan),
-            scan_of(one, part.relation).is_some_and(|scan| (*scan).type_ == NodeTag::T_TidRangeScan),
-        )
+    let is_worth = unsafe {
+        let scans_by = |plan, tag| scan_of(plan, part.relation).is_some_and(|scan| (*scan).type_ == tag);
+        let [cost_of_all, cost_of_whole] = [all, whole].map(|plan| (*(*plan).planTree).total_cost);
+        scans_by(whole, NodeTag::T_SeqScan)
+            && scans_by(all, NodeTag::T_SeqScan)
+            && scans_by(one, NodeTag::T_TidRangeScan)
+            && (settings::debug_force_fragments() || cost_of_all <= cost_of_whole * MOST_TIMES)
     };
     let merging = part_plan::make(call, || Some(part.merging(ZONES_NAME)))?;
     // SAFETY: as above; nobody else knows the plan.
     unsafe { merge_states(merging) };
-    (reads_all && reads_one).then_some(ZoneParts { column, all, one, merging })
+    (is_worth && are_tracked(store, part.relation, column)).then_some(ZoneParts { column, unit, all, one, merging })
 }
 
-/// The column that stands for the zones of a table. It is taken in if the table has none that fits it.
-fn tracked_zones(store: &SharedStore, relation: pg_sys::Oid, blocks: u32) -> Option<i16> {
-    let (database, relation) = (backend::database(), relation.to_u32());
-    let columns = store.registry().columns_of(database, relation);
-    if let Some(known) = columns.and_then(|columns| fitting(&columns, blocks)) {
-        return Some(known);
-    }
+/// How many zones should have a part together, by what the planner expects of one.
+///
+/// # Safety
+/// A valid plan of one zone of the table.
+unsafe fn unit_of(one: *mut pg_sys::PlannedStmt, relation: pg_sys::Oid) -> u64 {
+    // SAFETY: the caller's promise.
+    let (groups, rows) = unsafe {
+        let rows = scan_of(one, relation).map_or(1.0, |scan| (*scan).plan_rows);
+        ((*(*one).planTree).plan_rows, rows)
+    };
+    ((groups * ROWS_OF_GROUP / rows.max(1.0)) as u64).clamp(1, MOST_TOGETHER).next_power_of_two()
+}
+
+/// The column that stands for the zones of a table with so many blocks: those that are tracked, or should be.
+fn zones_for(store: &SharedStore, relation: pg_sys::Oid, blocks: u32) -> i16 {
+    let columns = store.registry().columns_of(backend::database(), relation.to_u32());
     let (most, least) = if settings::debug_force_fragments() { (16, 0) } else { (MOST_ZONES, LEAST_SIZE) };
-    let column = zones_of(size_for(blocks, most, least));
+    columns
+        .and_then(|columns| fitting(&columns, blocks))
+        .unwrap_or_else(|| zones_of(size_for(blocks, most, least)))
+}
+
+/// Returns true if writers note these zones of a table, from now on.
+fn are_tracked(store: &SharedStore, relation: pg_sys::Oid, column: i16) -> bool {
+    let (database, relation) = (backend::database(), relation.to_u32());
+    let is_known = store.registry().settled_columns_of(database, relation).is_some_and(|columns| columns.has(column));
     // What is quiet for others stays so: each change counts for a zone.
-    registration::take_in(store, &Wish { database, relation, column, unread: u64::MAX }).then_some(column)
+    is_known || registration::take_in(store, &Wish { database, relation, column, unread: u64::MAX })
 }
 
 /// The smallest zones of which a table with so many blocks does not have too many.
