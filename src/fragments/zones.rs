@@ -14,6 +14,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::part_plan;
 use super::recipe::ZoneParts;
 use super::split_aggregates::merge_states;
+use super::zone_stats::Telling;
 use crate::invalidation::registration;
 use crate::lookup::Call;
 use crate::pg::backend;
@@ -44,7 +45,7 @@ const MOST_TOGETHER: u64 = 8;
 /// So many rows should be in each group of rows of a part: computing all parts takes little longer than the answer.
 const ROWS_OF_GROUP: f64 = 100.0;
 /// So many times as long as the answer may computing all parts take, by the costs of the planner.
-const MOST_TIMES: f64 = 1.5;
+const MOST_TIMES: f64 = 4.0;
 /// The name of the tuplestore that the rows of zones lie in which are made one part.
 pub const ZONES_NAME: &CStr = c"arrow_cache_zones";
 /// The fewest blocks of a table with zones: 64 MB.
@@ -93,7 +94,10 @@ pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZonePar
     if unit > 1 {
         one = one_of(unit)?;
     }
+    let parts = Zones::of_table(column, blocks).count.div_ceil(unit);
+    let telling = Telling::of(part.relation, parts);
     let all = part_plan::make(call, || part.of_all_zones((function, size + unit.ilog2())).ok())?;
+    drop(telling);
     let whole = part_plan::make(call, || part.of_leaf(part.relation).ok())?;
     // SAFETY: plans just made.
     let is_worth = unsafe {

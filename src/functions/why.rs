@@ -271,7 +271,9 @@ fn combined(query: Tree<'_, pg_sys::Query>, traits: &QueryTraits) -> Vec<u8> {
     if !may_have_parts(traits) || own_writes::has_transaction_id() {
         return Vec::new();
     }
-    let obstacle = match decompose(query, least_zoned_blocks()) {
+    // The time would be another question for each zone at each moment.
+    let least = if traits.clocks == 0 { least_zoned_blocks() } else { u32::MAX };
+    let obstacle = match decompose(query, least) {
         Ok(Decomposition { part, .. }) => {
             // The values of parameters are known when it is executed.
             let asked = part.asked(None, Values::Present).or_else(|_| part.asked(None, Values::Lasting));
