@@ -94,7 +94,16 @@ impl Computed {
             let receiver = kept!(pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore));
             tuplestore::receive_into_tuplestore(receiver, rows, context);
             let (snapshot, text, params) = ((*state).es_snapshot, (*state).es_sourceText, (*state).es_param_list_info);
-            let desc = kept!(pg_sys::CreateQueryDesc(source.plan, text, snapshot, none, receiver, params, source.environment, 0));
+            let desc = kept!(pg_sys::CreateQueryDesc(
+                source.plan,
+                text,
+                snapshot,
+                none,
+                receiver,
+                params,
+                source.environment,
+                0
+            ));
             let query = QueryDesc::of_hook(desc);
             keeping(|| compat::start_unshown(desc, 0));
             if let Some(Ok(miss)) =

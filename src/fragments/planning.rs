@@ -148,7 +148,11 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     let mut cost = zones.map_or(0.0, |zones| unsafe { (*(*zones.all).planTree).total_cost });
     for (number, Leaf { relation, .. }) in found.leaves.iter().enumerate() {
         let known = stored.get(number).copied().flatten();
-        let plan = if known.is_some() { std::ptr::null_mut() } else { part_plan::make(call, || part.of_leaf(*relation).ok())? };
+        let plan = if known.is_some() {
+            std::ptr::null_mut()
+        } else {
+            part_plan::make(call, || part.of_leaf(*relation).ok())?
+        };
         leaves.push(LeafPart { relation: *relation, plan });
         // SAFETY: null, or the plan just made.
         cost += known.or_else(|| unsafe { Some((*plan.as_ref()?.planTree).total_cost) }).unwrap_or(0.0);
@@ -228,7 +232,8 @@ pub unsafe fn add_dependencies(combination: Combination, plan: *mut pg_sys::Plan
     // SAFETY: the caller's promise; the recipe was made by `combination`.
     unsafe {
         let Some(recipe) = Recipe::of_list(combination.recipe) else { return false };
-        for relation in oids(combination.passed).chain(recipe.relations()).chain(recipe.part.dimensions.iter().copied()) {
+        for relation in oids(combination.passed).chain(recipe.relations()).chain(recipe.part.dimensions.iter().copied())
+        {
             let is_named = nodes::<pg_sys::RangeTblEntry>((*plan).rtable)
                 .any(|entry| (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION && (*entry).relid == relation);
             if !is_named {

@@ -125,7 +125,8 @@ impl Recipe {
             let leaves =
                 oids(list_at(LEAVES)?).zip(plans).map(|(relation, plan)| LeafPart { relation, plan }).collect();
             let zones = (column != 0).then_some(column as i16).and_then(|column| {
-                let plan = |place| node_at(list_at(ZONES)?, place).filter(|plan: &*mut pg_sys::PlannedStmt| !plan.is_null());
+                let plan =
+                    |place| node_at(list_at(ZONES)?, place).filter(|plan: &*mut pg_sys::PlannedStmt| !plan.is_null());
                 Some(ZoneParts { column, unit: unit as u64, all: plan(0)?, one: plan(1)?, merging: plan(2)? })
             });
             Some(Self {

@@ -45,12 +45,7 @@ impl Pass {
     }
 
     /// Stores the rows of each zone that has a key, which `begin` begins, and `finish` ends.
-    fn store(
-        &self,
-        keys: &[(u64, PartKey)],
-        begin: impl Fn(PartKey) -> Option<PartFill>,
-        finish: impl Fn(PartFill),
-    ) {
+    fn store(&self, keys: &[(u64, PartKey)], begin: impl Fn(PartKey) -> Option<PartFill>, finish: impl Fn(PartFill)) {
         let mut zone_of_row = self.next_zone();
         for (zone, key) in keys {
             backend::accept_interrupts();

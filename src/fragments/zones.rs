@@ -87,7 +87,8 @@ pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZonePar
     }
     let column = zones_for(store, part.relation, blocks);
     let size = size_of_zones(column)?;
-    let one_of = |unit: u64| part_plan::make(call, || part.of_blocks(Zones { column, first: 0, count: unit }.blocks()).ok());
+    let one_of =
+        |unit: u64| part_plan::make(call, || part.of_blocks(Zones { column, first: 0, count: unit }.blocks()).ok());
     let mut one = one_of(1)?;
     // SAFETY: a plan just made.
     let unit = unsafe { unit_of(one, part.relation) };
@@ -131,9 +132,7 @@ unsafe fn unit_of(one: *mut pg_sys::PlannedStmt, relation: pg_sys::Oid) -> u64 {
 fn zones_for(store: &SharedStore, relation: pg_sys::Oid, blocks: u32) -> i16 {
     let columns = store.registry().columns_of(backend::database(), relation.to_u32());
     let (most, least) = if settings::debug_force_fragments() { (16, 0) } else { (MOST_ZONES, LEAST_SIZE) };
-    columns
-        .and_then(|columns| fitting(&columns, blocks))
-        .unwrap_or_else(|| zones_of(size_for(blocks, most, least)))
+    columns.and_then(|columns| fitting(&columns, blocks)).unwrap_or_else(|| zones_of(size_for(blocks, most, least)))
 }
 
 /// Returns true if writers note these zones of a table, from now on.

@@ -214,7 +214,8 @@ fn dependencies(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>)
     let snapshot = rules::snapshot(store, part.snapshot)?;
     let relations = relations::of_plan(part.plan, Vec::new());
     let scan = part.key.zones.map(|zones| scan_of(part.key.relation, zones));
-    let dependencies = rules::dependencies(store, &relations, &traits, &snapshot, scan.as_ref().map(std::slice::from_ref))?;
+    let dependencies =
+        rules::dependencies(store, &relations, &traits, &snapshot, scan.as_ref().map(std::slice::from_ref))?;
     let versions = store.versions();
     let whole = versions.relation(backend::database(), part.key.relation.to_u32());
     if scan.is_some() && dependencies.iter().any(|dependency| dependency.slot == whole) {

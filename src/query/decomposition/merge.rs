@@ -20,20 +20,21 @@ pub(super) unsafe fn merging(part: *const pg_sys::Query, name: &CStr) -> *mut pg
         let expression = |target: *mut pg_sys::TargetEntry| (*target).expr.cast::<pg_sys::Node>();
         let given = nodes::<pg_sys::TargetEntry>((*part).targetList);
         let kinds: Vec<PartColumn> = given.map(|target| PartColumn::of(expression(target))).collect();
-        let targets = nodes::<pg_sys::TargetEntry>((*part).targetList).zip(&kinds).zip(1..).map(|((target, kind), number)| {
-            let PartColumn { type_oid, modifier, collation } = *kind;
-            let column = kept!(pg_sys::makeVar(1, number, type_oid, modifier, collation, 0));
-            let target = copy(target);
-            if (*expression(target)).type_ == NodeTag::T_Aggref {
-                let aggregate: *mut pg_sys::Aggref = (*target).expr.cast();
-                let argument = kept!(pg_sys::makeTargetEntry(column.cast(), 1, std::ptr::null_mut(), false));
-                (*aggregate).args = list_of([argument]);
-                (*aggregate).aggfilter = std::ptr::null_mut();
-            } else {
-                (*target).expr = column.cast();
-            }
-            target
-        });
+        let targets =
+            nodes::<pg_sys::TargetEntry>((*part).targetList).zip(&kinds).zip(1..).map(|((target, kind), number)| {
+                let PartColumn { type_oid, modifier, collation } = *kind;
+                let column = kept!(pg_sys::makeVar(1, number, type_oid, modifier, collation, 0));
+                let target = copy(target);
+                if (*expression(target)).type_ == NodeTag::T_Aggref {
+                    let aggregate: *mut pg_sys::Aggref = (*target).expr.cast();
+                    let argument = kept!(pg_sys::makeTargetEntry(column.cast(), 1, std::ptr::null_mut(), false));
+                    (*aggregate).args = list_of([argument]);
+                    (*aggregate).aggfilter = std::ptr::null_mut();
+                } else {
+                    (*target).expr = column.cast();
+                }
+                target
+            });
         (*query).commandType = pg_sys::CmdType::CMD_SELECT;
         (*query).canSetTag = true;
         (*query).stmt_location = -1;
