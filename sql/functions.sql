@@ -93,6 +93,11 @@ FROM (SELECT r.number, CASE WHEN c.relname IS NOT NULL
       LEFT JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace) AS e
 $version$;
 
+-- src/fragments/zones.rs: the range of `size` blocks, by its binary logarithm, in which a row lies
+
+CREATE FUNCTION @extschema@.zone(place pg_catalog.tid, size pg_catalog.int4) RETURNS pg_catalog.int4 STRICT IMMUTABLE PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_zone';
+
 -- src/functions/stats.rs and statement_stats.rs, for the views
 
 CREATE FUNCTION @extschema@.stats_data()

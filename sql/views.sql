@@ -18,7 +18,7 @@ COMMENT ON VIEW @extschema@.relations IS 'One row per relation that some of the 
 
 CREATE VIEW @extschema@.tracked AS
 SELECT t.relation::pg_catalog.regclass AS relation,
-       pg_catalog.array_agg(CASE WHEN a.attname IS NULL THEN '*' ELSE pg_catalog.concat_ws(' and ', a.attname, b.attname) END
+       pg_catalog.array_agg(CASE WHEN t.column_number OPERATOR(pg_catalog.=) 32767 THEN '*' WHEN a.attname IS NULL THEN 'ctid' ELSE pg_catalog.concat_ws(' and ', a.attname, b.attname) END
                             ORDER BY t.column_number, t.second_number NULLS FIRST) FILTER (WHERE NOT t.is_quiet) AS columns,
        coalesce(pg_catalog.array_agg(a.attname ORDER BY t.column_number) FILTER (WHERE t.is_quiet AND NOT a.attisdropped),
                 '{}'::pg_catalog.name[]) AS quiet_columns,
@@ -31,7 +31,7 @@ LEFT JOIN pg_catalog.pg_attribute AS b
   ON b.attrelid OPERATOR(pg_catalog.=) t.relation AND b.attnum OPERATOR(pg_catalog.=) t.second_number::pg_catalog.int2
 WHERE a.attname IS NOT NULL OR NOT t.is_quiet
 GROUP BY t.relation, t.since, t.entries, t.changes, t.coarse_changes;
-COMMENT ON VIEW @extschema@.tracked IS 'One row per relation of which changes outdate only the results over the values that they concern: of these columns, alone or two together (* for all rows), and of quiet columns those that read them.';
+COMMENT ON VIEW @extschema@.tracked IS 'One row per relation of which changes outdate only the results over the values that they concern: of these columns, alone or two together (* for all rows, ctid for ranges of blocks), and of quiet columns those that read them.';
 
 CREATE VIEW @extschema@.bypass_reasons AS SELECT * FROM @extschema@.bypass_reasons_data();
 COMMENT ON VIEW @extschema@.bypass_reasons IS 'How many statements were not served or not stored, by reason.';

@@ -24,6 +24,7 @@
 //! | `unread` | On which relations does the result not rest after all? |
 //! | `probed_keys` | By which keys has the run read rows of an index? |
 //! | `export_fill` | How is the result of an export stored? |
+//! | `part_fill` | How is a part stored that was computed together with others? |
 //!
 //! Hits that are executed and compared (`verify`) are on the same list. The list belongs to this backend.
 
@@ -31,6 +32,7 @@ mod export_fill;
 mod fill;
 mod miss_run;
 mod outcome;
+mod part_fill;
 mod probed_keys;
 mod run;
 mod running;
@@ -38,6 +40,7 @@ mod start;
 mod unread;
 
 pub use export_fill::ExportFill;
+pub use part_fill::PartFill;
 pub use run::{after_run, before_run, end};
 pub use running::idle;
 pub use start::{begin, begin_task, forget, is_prepared, prepare};

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use arrow_cache_core::versions::zones::Zones;
 use arrow_cache_core::{CacheKey, HashBuffer, Reason};
+use pgrx::pg_sys;
 
 use crate::lookup::stored_parts::PartKey;
 use crate::pg::tree::Tree;
@@ -30,7 +32,20 @@ impl<'a> PartKeys<'a> {
     ///
     /// # Errors
     /// As `identity::of`.
-    pub fn of_leaf(&mut self, Leaf { relation, asked }: Leaf) -> Result<PartKey, Reason> {
+    pub fn of_leaf(&mut self, leaf: Leaf) -> Result<PartKey, Reason> {
+        self.of_part(leaf, None)
+    }
+
+    /// The key of the part of some zones of a table.
+    ///
+    /// # Errors
+    /// As `identity::of`.
+    pub fn of_zones(&mut self, relation: pg_sys::Oid, zones: Zones) -> Result<PartKey, Reason> {
+        // Nothing says which bounds its rows fulfil.
+        self.of_part(Leaf { relation, asked: u64::MAX }, Some(zones))
+    }
+
+    fn of_part(&mut self, Leaf { relation, asked }: Leaf, zones: Option<Zones>) -> Result<PartKey, Reason> {
         let question = match self.questions.get(&asked) {
             Some(known) => *known,
             None => self.question(asked)?,
@@ -42,10 +57,15 @@ impl<'a> PartKeys<'a> {
         key.hash(question.0);
         key.hash(self.environment.0);
         key.u32(relation.to_u32());
+        if let Some(Zones { column, first, count }) = zones {
+            key.u32(u32::from(column.cast_unsigned()));
+            key.u64(first);
+            key.u64(count);
+        }
         if !key.is_complete() {
             return Err(Reason::OutOfMemory);
         }
-        Ok(PartKey { key: CacheKey(key.finish()), relation })
+        Ok(PartKey { key: CacheKey(key.finish()), relation, zones })
     }
 
     /// What is asked of leaves in which these bounds must be asked.

@@ -30,10 +30,16 @@ mod scan;
 pub mod shown_clock;
 mod split_aggregates;
 mod unplanned;
+mod zone_merge;
+mod zone_pass;
+mod zone_stats;
+mod zones;
 
 pub use path::{attend as attend_paths, attends as attends_paths, end};
 pub use planning::{Combination, add_dependencies, combine, combine_moving, is_undecided};
 pub use unplanned::planned_after_all;
+pub use zone_stats::{tell_of_zones, tells_of};
+pub use zones::least_blocks as least_zoned_blocks;
 
 /// Makes our scans known to the server. Called once, in the postmaster.
 pub fn register() {

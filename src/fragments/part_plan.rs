@@ -12,14 +12,13 @@ use crate::pg::lists::nodes;
 use crate::pg::memory_context::context_below;
 use crate::pg::tree::Tree;
 use crate::pg::tree_making::copy;
-use crate::query::decomposition::Part;
 
 /// The name of the memory of a part.
 pub const PART: &CStr = c"pg_arrow_cache part";
 
-/// The plan of a leaf's query, in the current memory context, for the values of the `call` that plans the statement.
-/// What planning takes besides goes at once, since there may be many leaves. `None` if the leaf cannot be asked.
-pub fn make(part: &Part, leaf: pg_sys::Oid, call: &Call<'_>) -> Option<*mut pg_sys::PlannedStmt> {
+/// The plan of a part's query, in the current memory context, for the values of the `call` that plans the statement.
+/// What planning takes besides goes at once, since there may be many parts. `None` if there is no query.
+pub fn make(call: &Call<'_>, query: impl FnOnce() -> Option<*mut pg_sys::Query>) -> Option<*mut pg_sys::PlannedStmt> {
     let params = call.params().map_or(std::ptr::null_mut(), Tree::as_ptr);
     let parallel = call.options() & pg_sys::CURSOR_OPT_PARALLEL_OK as i32;
     // SAFETY: a query of our own, which nobody has planned; text and parameters are those of the call. Nobody uses the
@@ -27,7 +26,7 @@ pub fn make(part: &Part, leaf: pg_sys::Oid, call: &Call<'_>) -> Option<*mut pg_s
     unsafe {
         let planning = context_below(pg_sys::CurrentMemoryContext, PART);
         let caller = pg_sys::MemoryContextSwitchTo(planning);
-        let made = part.of_leaf(leaf).ok().map(|query| {
+        let made = query().map(|query| {
             let plan = stored_parts::plan(&Call::of_hook(query, call.source(), parallel, params));
             give_states(plan);
             forget_names(plan);

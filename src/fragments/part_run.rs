@@ -18,6 +18,7 @@ use crate::lookup::{Call, Eligible, Miss, Task};
 use crate::pg::error_passing::keeping;
 use crate::pg::memory_context::context_below;
 use crate::pg::query_desc::QueryDesc;
+use crate::pg::tree::Tree;
 use crate::pg::{compat, server, tuplestore};
 use crate::query::Versions;
 use crate::query::decomposition::AskedPart;
@@ -53,9 +54,34 @@ pub struct Computed {
     context: pg_sys::MemoryContext,
 }
 
+/// How the rows of a part are computed.
+pub struct Source {
+    /// The plan.
+    pub plan: *mut pg_sys::PlannedStmt,
+    /// A plan that tells what the rows rest on.
+    pub reads: *mut pg_sys::PlannedStmt,
+    /// What the plan finds by names; null for nothing.
+    pub environment: *mut pg_sys::QueryEnvironment,
+    /// Rows that it reads by a name, which go when it has run; null for none.
+    pub rows: *mut pg_sys::Tuplestorestate,
+}
+
+impl Source {
+    /// A plan that reads relations alone.
+    pub const fn plan(plan: *mut pg_sys::PlannedStmt) -> Self {
+        Self { plan, reads: plan, environment: std::ptr::null_mut(), rows: std::ptr::null_mut() }
+    }
+}
+
 impl Computed {
-    /// Runs the plan of a leaf's query. Its rows are stored as the `key` says, if they may be.
-    pub fn run(plan: *mut pg_sys::PlannedStmt, key: Option<PartKey>, surroundings: &Surroundings) -> Self {
+    /// Computes a part as `source` says, which is made in the memory of the part. Its rows are stored as the `key`
+    /// says, if they may be. `rewinds`: they are read more than once.
+    pub fn run(
+        source: impl FnOnce() -> Source,
+        key: Option<PartKey>,
+        surroundings: &Surroundings,
+        rewinds: bool,
+    ) -> Self {
         let state = surroundings.state;
         let none = std::ptr::null_mut();
         // SAFETY: the statement runs, so its state is valid, and so is the plan that lies in its memory. The memory of
@@ -63,14 +89,26 @@ impl Computed {
         unsafe {
             let context = context_below((*state).es_query_cxt, PART);
             let caller = pg_sys::MemoryContextSwitchTo(context);
-            let rows = kept!(pg_sys::tuplestore_begin_heap(false, false, hash_memory_kilobytes()));
+            let source = source();
+            let rows = kept!(pg_sys::tuplestore_begin_heap(rewinds, false, hash_memory_kilobytes()));
             let receiver = kept!(pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestTuplestore));
             tuplestore::receive_into_tuplestore(receiver, rows, context);
             let (snapshot, text, params) = ((*state).es_snapshot, (*state).es_sourceText, (*state).es_param_list_info);
-            let desc = kept!(pg_sys::CreateQueryDesc(plan, text, snapshot, none, receiver, params, none.cast(), 0));
+            let desc = kept!(pg_sys::CreateQueryDesc(
+                source.plan,
+                text,
+                snapshot,
+                none,
+                receiver,
+                params,
+                source.environment,
+                0
+            ));
             let query = QueryDesc::of_hook(desc);
             keeping(|| compat::start_unshown(desc, 0));
-            if let Ok(miss) = miss(query, key, surroundings) {
+            if let Some(Ok(miss)) =
+                Tree::enter(source.reads).map(|plan| miss(plan, query.snapshot_data(), key, surroundings))
+            {
                 capture::begin_task(query, Task::Store(miss));
             }
             let pass = capture::before_run(query, pg_sys::ScanDirection::ForwardScanDirection, 0);
@@ -81,6 +119,9 @@ impl Computed {
             capture::end(query);
             kept!(server::standard_ExecutorEnd(desc));
             kept!(pg_sys::FreeQueryDesc(desc));
+            if !source.rows.is_null() {
+                kept!(pg_sys::tuplestore_end(source.rows));
+            }
             pg_sys::MemoryContextSwitchTo(caller);
             Self { rows, context }
         }
@@ -89,19 +130,40 @@ impl Computed {
     /// Writes the next row into the values of a slot. False at the end.
     ///
     /// # Safety
-    /// `tuple` must be a slot for minimal tuples, `slot` a virtual one, both with the columns of the parts.
+    /// `tuple` must be a slot for minimal tuples, `slot` a virtual one, both with the columns of the parts; behind them
+    /// `tuple` may have more.
     pub unsafe fn next(&self, tuple: *mut pg_sys::TupleTableSlot, slot: *mut pg_sys::TupleTableSlot) -> bool {
         // SAFETY: the caller's promise. The values of a minimal tuple stay until the next one takes its place.
         unsafe {
-            if !kept!(pg_sys::tuplestore_gettupleslot(self.rows, true, false, tuple)) {
+            if !self.fetch(tuple) {
                 return false;
             }
-            pg_sys::slot_getallattrs(tuple);
             let ((values, nulls), (from_values, from_nulls)) = (slot_values(slot), slot_values(tuple));
-            values.copy_from_slice(from_values);
-            nulls.copy_from_slice(from_nulls);
+            values.copy_from_slice(&from_values[..values.len()]);
+            nulls.copy_from_slice(&from_nulls[..nulls.len()]);
             true
         }
+    }
+
+    /// Puts the next row, with all its values, into a slot. False at the end.
+    ///
+    /// # Safety
+    /// A slot for minimal tuples with the columns of the plan that was run.
+    pub unsafe fn fetch(&self, tuple: *mut pg_sys::TupleTableSlot) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let is_there = kept!(pg_sys::tuplestore_gettupleslot(self.rows, true, false, tuple));
+            if is_there {
+                pg_sys::slot_getallattrs(tuple);
+            }
+            is_there
+        }
+    }
+
+    /// Goes back to the first row, which `run` was asked for.
+    pub fn rewind(&self) {
+        // SAFETY: made by `run`.
+        unsafe { kept!(pg_sys::tuplestore_rescan(self.rows)) };
     }
 
     /// Frees the rows.
@@ -127,7 +189,12 @@ fn hash_memory_kilobytes() -> i32 {
 ///
 /// # Errors
 /// Why they are not stored.
-fn miss(part: QueryDesc<'_>, key: Option<PartKey>, surroundings: &Surroundings) -> Result<Box<Miss>, Reason> {
+pub fn miss(
+    plan: Tree<'_, pg_sys::PlannedStmt>,
+    snapshot: Option<&pg_sys::SnapshotData>,
+    key: Option<PartKey>,
+    surroundings: &Surroundings,
+) -> Result<Box<Miss>, Reason> {
     let environment = surroundings.environment.ok_or(Reason::OwnWrites)?;
     let key = key.ok_or(Reason::OwnWrites)?;
     let store = shmem::store().ok_or(Reason::NoRoom)?;
@@ -139,8 +206,8 @@ fn miss(part: QueryDesc<'_>, key: Option<PartKey>, surroundings: &Surroundings) 
     });
     let eligible = eligible.ok_or(Reason::UnsupportedRelation)?;
     let planned = PlannedPart {
-        plan: part.plan(),
-        snapshot: part.snapshot_data(),
+        plan,
+        snapshot,
         columns: &surroundings.columns,
         key,
         environment,

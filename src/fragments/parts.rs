@@ -5,12 +5,15 @@ use std::cell::{Cell, OnceCell};
 use std::ffi::c_char;
 
 use arrow_cache_core::Counter;
+use arrow_cache_core::versions::zones::Zones;
 use pgrx::pg_sys;
 
 use super::admission::{self, Worth};
 use super::key::PartKeys;
-use super::part_run::{Computed, Surroundings};
-use super::recipe::{LeafPart, Recipe, columns_of};
+use super::part_run::{Computed, Source, Surroundings};
+use super::recipe::{LeafPart, Recipe, ZoneParts, columns_of};
+use super::zone_pass::Pass;
+use super::{zone_merge, zones};
 use crate::error::{CacheError, or_raise};
 use crate::lookup::definition_versions;
 use crate::lookup::stored_parts::{self, PartKey};
@@ -33,6 +36,10 @@ pub struct Parts {
     recipe: *const pg_sys::List,
     surroundings: Surroundings,
     states: Vec<PartState>,
+    /// How zones are read, if these are theirs.
+    zones: Option<ZoneParts>,
+    /// The rows of all zones, if they were read at once.
+    pass: Option<Pass>,
     /// The relations that every part reads, beside its leaf.
     dimensions: Vec<pg_sys::Oid>,
     /// The part that is read now.
@@ -49,9 +56,13 @@ pub struct Parts {
 /// starts, and go with their memory after an error.
 static LOOKED_UP: Local<Cell<*mut Parts>> = Local::new(Cell::new(std::ptr::null_mut()));
 
-/// The part of one leaf.
+/// The part of one leaf, or of some zones.
 struct PartState {
     leaf: pg_sys::Oid,
+    /// The zones, if it is no leaf.
+    zones: Option<Zones>,
+    /// The stored parts of single zones that it is to be made of; none if it is read from the table.
+    merged: Vec<*mut Hold>,
     /// What it is stored as; `None` if it is not looked up.
     key: Option<PartKey>,
     rows: Rows,
@@ -110,7 +121,12 @@ impl Parts {
             let caller = pg_sys::MemoryContextSwitchTo(context);
             let mut parts = Self {
                 recipe: list,
-                states: recipe.leaves.iter().map(PartState::new).collect(),
+                states: match recipe.zones {
+                    Some(zones) => PartState::of_zones(recipe.part.relation, zones),
+                    None => recipe.leaves.iter().map(PartState::of_leaf).collect(),
+                },
+                zones: recipe.zones,
+                pass: None,
                 surroundings: Surroundings {
                     state: std::ptr::null_mut(),
                     snapshot,
@@ -141,7 +157,8 @@ impl Parts {
         let Some(store) = shmem::store() else { return };
         let versions = definition_versions(&store);
         // SAFETY: the parameters of a statement, or null.
-        let Some((asked, leaves)) = asked_now(recipe, unsafe { Tree::enter(statement.params) }) else { return };
+        let params = unsafe { Tree::enter(statement.params) };
+        let Some((asked, leaves)) = asked_now(recipe, params) else { return };
         for (part, leaf) in self.states.iter_mut().zip(&leaves) {
             if leaf.is_none() {
                 part.rows = Rows::LeftOut;
@@ -156,9 +173,14 @@ impl Parts {
         let mut keys = PartKeys::of(&asked, environment, store.seed());
         self.surroundings.environment = Some(environment);
         self.surroundings.versions = versions;
-        for (part, leaf) in self.states.iter_mut().zip(leaves) {
-            part.key = leaf.and_then(|leaf| keys.of_leaf(leaf).ok());
-            part.look_up(&store, &self.surroundings);
+        if self.zones.is_some() {
+            let unit = self.zones.map_or(1, |zones| zones.unit);
+            self.states = found_zones(std::mem::take(&mut self.states), unit, &mut keys, &store, &self.surroundings);
+        } else {
+            for (part, leaf) in self.states.iter_mut().zip(leaves) {
+                part.key = leaf.and_then(|leaf| keys.of_leaf(leaf).ok());
+                part.look_up(&store, &self.surroundings);
+            }
         }
         self.surroundings.asked = Some(asked);
     }
@@ -213,7 +235,9 @@ impl Parts {
     /// out are not among them.
     pub fn relations(&self) -> Vec<pg_sys::Oid> {
         let read = self.states.iter().filter(|part| !matches!(part.rows, Rows::LeftOut)).map(|part| part.leaf);
-        read.chain(self.dimensions.iter().copied()).collect()
+        let mut all: Vec<_> = read.chain(self.dimensions.iter().copied()).collect();
+        all.dedup();
+        all
     }
 
     /// The leaves of which nothing is read: a list of OIDs, in the current memory context.
@@ -230,6 +254,12 @@ impl Parts {
         if !std::mem::replace(&mut self.has_run, true) {
             self.begin_run();
         }
+        // SAFETY: the caller's promise.
+        if self.pass.as_ref().is_some_and(|pass| unsafe { pass.next(slot) }) {
+            // SAFETY: all values were written.
+            unsafe { kept!(pg_sys::ExecStoreVirtualTuple(slot)) };
+            return true;
+        }
         while let Some(part) = self.states.get_mut(self.position) {
             // SAFETY: the caller's promise; holds and computed rows last until their part was read.
             let filled = unsafe {
@@ -238,7 +268,8 @@ impl Parts {
                         if self.surroundings.environment.is_some() {
                             count(Counter::FragmentsComputed, 1);
                         }
-                        part.rows = Rows::Computed(Computed::run(part.plan, part.key, &self.surroundings));
+                        let source = || part.source(self.zones, slot);
+                        part.rows = Rows::Computed(Computed::run(source, part.key, &self.surroundings, false));
                         continue;
                     }
                     Rows::Stored(hold) => {
@@ -268,13 +299,10 @@ impl Parts {
         if !is_wanted || self.started_under.is_none() || stored_parts::environment_now() != self.started_under {
             self.surroundings.environment = None;
             for part in self.states.iter_mut().filter(|part| !part.plan.is_null()) {
-                if let Rows::Stored(hold) = part.rows {
-                    // SAFETY: a hold lasts as long as the statement.
-                    unsafe { (*hold).release() };
-                    part.rows = Rows::Waiting;
-                }
+                part.forget_stored(Rows::Waiting);
             }
         }
+        self.read_at_once();
         let Counts { stored, computed } = self.counts();
         if stored > 0 || (computed > 0 && self.surroundings.environment.is_some()) {
             count(Counter::FragmentRuns, 1);
@@ -282,10 +310,36 @@ impl Parts {
         }
     }
 
+    /// Reads all zones at once if that is quicker than to read those that are not stored, by the costs of the planner.
+    fn read_at_once(&mut self) {
+        let Some(zones) = self.zones else { return };
+        let missing = self.states.iter().filter(|part| part.is_to_be_read()).count();
+        // SAFETY: plans of the statement.
+        let [all, one] = [zones.all, zones.one].map(|plan| unsafe { (*(*plan).planTree).total_cost });
+        if missing == 0 || missing as f64 * one < all || zones::function().is_none() {
+            return;
+        }
+        if self.surroundings.environment.is_some() {
+            count(Counter::FragmentsComputed, missing as u64);
+        }
+        let mut keys = Vec::with_capacity(self.states.len());
+        for part in &mut self.states {
+            let to_store = part.zones.filter(|own| part.is_to_be_read() && own.count <= zones.unit);
+            keys.extend(to_store.zip(part.key).map(|(own, key)| (own.first / zones.unit, key)));
+            part.forget_stored(Rows::Read);
+        }
+        self.pass = Some(Pass::run(zones, &keys, &self.surroundings));
+    }
+
     /// Goes back to the first row. What was computed is computed again: it gives the same rows, and nothing keeps them
     /// meanwhile.
     pub fn rewind(&mut self) {
         self.position = 0;
+        // What was read at once is read anew, in whatever way is best.
+        if let Some(pass) = self.pass.take() {
+            pass.free();
+            self.has_run = false;
+        }
         for part in &mut self.states {
             match &part.rows {
                 Rows::Stored(hold) => {
@@ -316,12 +370,10 @@ impl Parts {
 
     /// Lets the stored parts go, and frees the others.
     pub fn end(&mut self) {
+        self.pass.take().into_iter().for_each(Pass::free);
         for mut part in std::mem::take(&mut self.states) {
-            match part.rows {
-                // SAFETY: a hold was made for this statement, and is used no more.
-                Rows::Stored(hold) => unsafe { (*hold).release() },
-                _ => free(&mut part, self.tuple, Rows::Read),
-            }
+            free(&mut part, self.tuple, Rows::Read);
+            part.forget_stored(Rows::Read);
         }
     }
 }
@@ -337,8 +389,64 @@ impl Drop for Parts {
 
 impl PartState {
     /// A part whose rows are not looked for yet.
-    fn new(leaf: &LeafPart) -> Self {
-        Self { leaf: leaf.relation, key: None, rows: Rows::Waiting, plan: leaf.plan }
+    fn new(leaf: pg_sys::Oid, zones: Option<Zones>, plan: *mut pg_sys::PlannedStmt) -> Self {
+        Self { leaf, zones, merged: Vec::new(), key: None, rows: Rows::Waiting, plan }
+    }
+
+    fn of_leaf(leaf: &LeafPart) -> Self {
+        Self::new(leaf.relation, None, leaf.plan)
+    }
+
+    /// Those of the zones that a table has now, one by one: the statement's snapshot, which was taken before, shows no
+    /// row of others.
+    fn of_zones(relation: pg_sys::Oid, ZoneParts { column, unit, one, .. }: ZoneParts) -> Vec<Self> {
+        // SAFETY: the plan has locked the table.
+        let all = Zones::of_table(column, unsafe { zones::blocks_of(relation) });
+        all.groups_of(unit).map(|zones| Self::new(relation, Some(zones), one)).collect()
+    }
+
+    /// How it is computed, in the current memory context. `slot` is one for rows of parts.
+    fn source(&self, zones: Option<ZoneParts>, slot: *mut pg_sys::TupleTableSlot) -> Source {
+        match (zones, self.zones) {
+            // SAFETY: the holds of this statement; the slot has their columns.
+            (Some(plans), Some(_)) if !self.merged.is_empty() => unsafe {
+                zone_merge::source(plans, &self.merged, slot)
+            },
+            // SAFETY: a plan of the statement, for the zones of the table.
+            (Some(_), Some(own)) => match unsafe { zones::of_zones(self.plan, self.leaf, own) } {
+                Some(plan) => Source::plan(plan),
+                None => CacheError::placeholder_run().raise(),
+            },
+            _ => Source::plan(self.plan),
+        }
+    }
+
+    /// Returns true if the table is to be read for it.
+    fn is_to_be_read(&self) -> bool {
+        matches!(self.rows, Rows::Waiting) && self.merged.is_empty()
+    }
+
+    /// Lets stored parts go: `rows` come in the place of its own. What was computed stays.
+    fn forget_stored(&mut self, rows: Rows) {
+        for hold in std::mem::take(&mut self.merged) {
+            // SAFETY: a hold lasts as long as the statement.
+            unsafe { (*hold).release() };
+        }
+        match self.rows {
+            Rows::Stored(hold) => {
+                // SAFETY: as above.
+                unsafe { (*hold).release() };
+                self.rows = rows;
+            }
+            Rows::Waiting => self.rows = rows,
+            Rows::Computed(_) | Rows::LeftOut | Rows::Read => {}
+        }
+    }
+
+    /// Finds out what the part of some zones is stored as, and looks for it.
+    fn find_zones(&mut self, keys: &mut PartKeys<'_>, store: &SharedStore, surroundings: &Surroundings) {
+        self.key = self.zones.and_then(|zones| keys.of_zones(self.leaf, zones).ok());
+        self.look_up(store, surroundings);
     }
 
     /// Pins the stored part, if there is one that holds. What cannot be looked up is computed.
@@ -354,6 +462,40 @@ impl PartState {
             self.rows = Rows::Stored(hold);
         }
     }
+}
+
+/// Looks for the stored parts of the zones of a table, which come one by one: for groups of them first. A group of which
+/// each zone has a part, and that has none, is to be made of these; not the last group, which changes with each row that
+/// comes.
+fn found_zones(
+    zones: Vec<PartState>,
+    unit: u64,
+    keys: &mut PartKeys<'_>,
+    store: &SharedStore,
+    surroundings: &Surroundings,
+) -> Vec<PartState> {
+    let (mut found, size) = (Vec::new(), zones::group_size(unit) as usize);
+    let mut waiting = zones.into_iter().peekable();
+    while waiting.peek().is_some() {
+        let mut group: Vec<PartState> = waiting.by_ref().take(size).collect();
+        let whole = group.first().filter(|_| group.len() == size && waiting.peek().is_some()).and_then(|first| {
+            let zones = first.zones.map(|zones| Zones { count: unit * size as u64, ..zones });
+            let mut whole = PartState::new(first.leaf, zones, first.plan);
+            whole.find_zones(keys, store, surroundings);
+            whole.key.is_some().then_some(whole)
+        });
+        if whole.as_ref().is_some_and(|whole| matches!(whole.rows, Rows::Stored(_))) {
+            found.extend(whole);
+            continue;
+        }
+        group.iter_mut().for_each(|zone| zone.find_zones(keys, store, surroundings));
+        let stored = |zone: &PartState| if let Rows::Stored(hold) = zone.rows { Some(hold) } else { None };
+        match (whole, group.iter().map(stored).collect::<Option<Vec<_>>>()) {
+            (Some(whole), Some(merged)) => found.push(PartState { merged, ..whole }),
+            _ => found.extend(group),
+        }
+    }
+    found
 }
 
 /// Frees the rows of a part if they were computed: `rows` come after them.
@@ -377,6 +519,9 @@ fn asked_now(
     params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
 ) -> Option<(AskedPart, Vec<Option<Leaf>>)> {
     let asked = recipe.part.asked(params, Values::Present).ok()?;
+    if recipe.zones.is_some() {
+        return Some((asked, Vec::new()));
+    }
     // They come in the order in which they were planned.
     let mut found = asked.leaves(recipe.part.relation).ok()?.leaves.into_iter().peekable();
     let leaves = recipe.leaves.iter().map(|part| found.next_if(|leaf| leaf.relation == part.relation)).collect();

@@ -11,7 +11,7 @@ use super::admission::{self, Worth};
 use super::key::PartKeys;
 use super::recipe::{LeafPart, Recipe, columns_of};
 use super::split_aggregates::take_states;
-use super::{part_plan, path};
+use super::{part_plan, path, zones};
 use crate::invalidation::own_writes;
 use crate::lookup::stored_parts::{self, MadeUnder, may_have_parts};
 use crate::lookup::{self, Call, Eligible, definition_versions, may_lack_execute, portal, timing};
@@ -82,7 +82,8 @@ pub fn combine_for(call: &Call<'_>, eligible: &Eligible, whole: &Call<'_>) -> Op
 
 /// As `combine`, for a query that was refused because it asks for the time: its answer moves, but its parts may not.
 pub fn combine_moving(call: &Call<'_>) -> Option<Combination> {
-    if !is_wanted(call) || !has_candidates(call.query()) {
+    // What the time decides on is another question for each zone at each moment.
+    if !is_wanted(call) || !has_candidates(call.query(), u32::MAX) {
         return None;
     }
     let store = shmem::store()?;
@@ -106,7 +107,7 @@ pub fn combine_moving(call: &Call<'_>) -> Option<Combination> {
 pub fn is_undecided(call: &Call<'_>, eligible: &Eligible) -> bool {
     is_kept(call)
         && may_combine(call, eligible)
-        && has_candidates(call.query())
+        && has_candidates(call.query(), zones::least_blocks())
         && admission::worth(eligible.form(), true) == Worth::Unknown
         && admission::may_wait(eligible.form())
 }
@@ -114,7 +115,7 @@ pub fn is_undecided(call: &Call<'_>, eligible: &Eligible) -> bool {
 /// The combined query of a query, if its parts are enough, whatever it is worth.
 fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combination> {
     let store = shmem::store()?;
-    let Decomposition { combined, part } = decompose(call.query()).ok()?;
+    let Decomposition { combined, part } = decompose(call.query(), zones::least_blocks()).ok()?;
     let values = if known.runs_once { Values::Present } else { Values::Lasting };
     let asked = part.asked(call.params(), values).ok()?;
     if known.asks_for_time {
@@ -126,11 +127,12 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
         }
     }
     columns_of(&part)?;
-    let found = asked.leaves(part.relation).ok()?;
-    if !admission::has_enough(found.total)
-        || found.leaves.is_empty()
-        || !stored_parts::are_current(&store, known.versions)
-    {
+    if part.is_zoned && known.asks_for_time {
+        return None;
+    }
+    let found = if part.is_zoned { Leaves::default() } else { asked.leaves(part.relation).ok()? };
+    let has_enough = part.is_zoned || (admission::has_enough(found.total) && !found.leaves.is_empty());
+    if !has_enough || !stored_parts::are_current(&store, known.versions) {
         return None;
     }
     // What stored parts have called is not called again. Who may not execute it would not get the error. It takes long
@@ -140,11 +142,17 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     }
     let made = MadeUnder::now(&store, known.versions);
     let stored = if known.runs_once { stored_leaves(&store, &part, &asked, &found, made) } else { Vec::new() };
+    let zones = if part.is_zoned { Some(zones::plan(&store, &part, call)?) } else { None };
     let mut leaves = Vec::with_capacity(found.leaves.len());
-    let mut cost = 0.0;
+    // SAFETY: a plan just made.
+    let mut cost = zones.map_or(0.0, |zones| unsafe { (*(*zones.all).planTree).total_cost });
     for (number, Leaf { relation, .. }) in found.leaves.iter().enumerate() {
         let known = stored.get(number).copied().flatten();
-        let plan = if known.is_some() { std::ptr::null_mut() } else { part_plan::make(&part, *relation, call)? };
+        let plan = if known.is_some() {
+            std::ptr::null_mut()
+        } else {
+            part_plan::make(call, || part.of_leaf(*relation).ok())?
+        };
         leaves.push(LeafPart { relation: *relation, plan });
         // SAFETY: null, or the plan just made.
         cost += known.or_else(|| unsafe { Some((*plan.as_ref()?.planTree).total_cost) }).unwrap_or(0.0);
@@ -152,7 +160,7 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     // SAFETY: a valid query, which planning is about to change.
     let own_question = || unsafe { copy(whole.query().as_ptr()) };
     let question = if stored.iter().any(Option::is_some) { own_question() } else { std::ptr::null_mut() };
-    let recipe = Recipe { part, leaves, made, question, options: whole.options() }.to_list();
+    let recipe = Recipe { part, leaves, zones, made, question, options: whole.options() }.to_list();
     path::begin(recipe, cost);
     Some(Combination { query: combined, recipe, passed: list_of_oids(found.tables), cost })
 }
@@ -224,8 +232,8 @@ pub unsafe fn add_dependencies(combination: Combination, plan: *mut pg_sys::Plan
     // SAFETY: the caller's promise; the recipe was made by `combination`.
     unsafe {
         let Some(recipe) = Recipe::of_list(combination.recipe) else { return false };
-        let leaves = recipe.leaves.iter().map(|leaf| leaf.relation);
-        for relation in oids(combination.passed).chain(leaves).chain(recipe.part.dimensions.iter().copied()) {
+        for relation in oids(combination.passed).chain(recipe.relations()).chain(recipe.part.dimensions.iter().copied())
+        {
             let is_named = nodes::<pg_sys::RangeTblEntry>((*plan).rtable)
                 .any(|entry| (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION && (*entry).relid == relation);
             if !is_named {
@@ -236,7 +244,7 @@ pub unsafe fn add_dependencies(combination: Combination, plan: *mut pg_sys::Plan
         if (*recipe.part.query).hasAggs {
             take_states(plan, (*recipe.part.query).targetList);
         }
-        for part in recipe.leaves.iter().filter_map(|leaf| leaf.plan.as_ref()) {
+        for part in recipe.plans().filter_map(|plan| plan.as_ref()) {
             add_items(plan, part.invalItems);
             (*plan).dependsOnRole |= part.dependsOnRole;
             (*plan).transientPlan |= part.transientPlan;

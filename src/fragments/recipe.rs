@@ -23,12 +23,29 @@ pub struct LeafPart {
     pub plan: *mut pg_sys::PlannedStmt,
 }
 
+/// How the parts of the zones of a table are computed.
+#[derive(Clone, Copy)]
+pub struct ZoneParts {
+    /// The column that stands for zones of their size.
+    pub column: i16,
+    /// How many zones have a part together that is read from the table.
+    pub unit: u64,
+    /// The plan for all parts at once. Its last column is the number of the part, by which its rows are sorted.
+    pub all: *mut pg_sys::PlannedStmt,
+    /// The plan of one part.
+    pub one: *mut pg_sys::PlannedStmt,
+    /// The plan that makes one part of several.
+    pub merging: *mut pg_sys::PlannedStmt,
+}
+
 /// The parts of one plan.
 pub struct Recipe {
     /// What is asked of each leaf.
     pub part: Part,
-    /// The leaves.
+    /// The leaves; none if there are zones.
     pub leaves: Vec<LeafPart>,
+    /// The zones of the table, if it has no partitions.
+    pub zones: Option<ZoneParts>,
     /// Under what the plan was made.
     pub made: MadeUnder,
     /// What is planned in the place of the combined query if a part is gone that has no plan; null if all have one.
@@ -51,6 +68,7 @@ const PLANS: usize = 2;
 const DIMENSIONS: usize = 3;
 const NUMBERS: usize = 4;
 const QUESTION: usize = 5;
+const ZONES: usize = 6;
 
 /// A number as two of a list of integers.
 fn halves(number: u64) -> [i32; 2] {
@@ -62,6 +80,18 @@ fn whole(halves: &[i32]) -> u64 {
 }
 
 impl Recipe {
+    /// The plans of the parts.
+    pub fn plans(&self) -> impl Iterator<Item = *mut pg_sys::PlannedStmt> {
+        let of_zones = self.zones.into_iter().flat_map(|zones| [zones.all, zones.one, zones.merging]);
+        self.leaves.iter().map(|leaf| leaf.plan).chain(of_zones)
+    }
+
+    /// The relations that the parts read, beside the dimensions.
+    pub fn relations(&self) -> impl Iterator<Item = pg_sys::Oid> {
+        let zoned = self.zones.map(|_| self.part.relation);
+        self.leaves.iter().map(|leaf| leaf.relation).chain(zoned)
+    }
+
     /// The recipe as a list of nodes, in the current memory context.
     pub fn to_list(&self) -> *mut pg_sys::List {
         let leaves = list_of_oids(self.leaves.iter().map(|leaf| leaf.relation));
@@ -70,11 +100,13 @@ impl Recipe {
         let Under { settings: SettingsHash(settings), asker: Asker { role, rights: RightsHash(rights) } } = under;
         let long = [catalogs, ddl, settings.hi, settings.lo, rights.hi, rights.lo].into_iter().flat_map(halves);
         let oids = [role, self.part.relation].map(|oid| oid.to_u32().cast_signed());
-        let short = oids.into_iter().chain([self.options]);
+        let zones = self.zones.map_or([0, 0], |zones| [zones.column.into(), zones.unit as i32]);
+        let short = oids.into_iter().chain([self.options]).chain(zones);
         let dimensions = list_of_oids(self.part.dimensions.iter().copied());
         let numbers = list_of_numbers(long.chain(short));
         let question = self.question.cast();
-        list_of([leaves, self.part.query.cast(), plans, dimensions, numbers, question])
+        let zones = list_of(self.zones.iter().flat_map(|zones| [zones.all, zones.one, zones.merging]));
+        list_of([leaves, self.part.query.cast(), plans, dimensions, numbers, question, zones])
     }
 
     /// The recipe that `to_list` has made a list of, or the server a copy of that.
@@ -88,17 +120,24 @@ impl Recipe {
             let numbers: Vec<i32> = integers(list_at(NUMBERS)?).collect();
             let (long, short) = numbers.split_first_chunk::<12>()?;
             let long: Vec<u64> = long.chunks_exact(2).map(whole).collect();
-            let &[role, relation, options] = short else { return None };
+            let &[role, relation, options, column, unit] = short else { return None };
             let plans = nodes(list_at(PLANS)?);
             let leaves =
                 oids(list_at(LEAVES)?).zip(plans).map(|(relation, plan)| LeafPart { relation, plan }).collect();
+            let zones = (column != 0).then_some(column as i16).and_then(|column| {
+                let plan =
+                    |place| node_at(list_at(ZONES)?, place).filter(|plan: &*mut pg_sys::PlannedStmt| !plan.is_null());
+                Some(ZoneParts { column, unit: unit as u64, all: plan(0)?, one: plan(1)?, merging: plan(2)? })
+            });
             Some(Self {
                 part: Part {
                     query: node_at(list, QUERY)?,
                     relation: pg_sys::Oid::from(relation.cast_unsigned()),
                     dimensions: oids(list_at(DIMENSIONS)?).collect(),
+                    is_zoned: zones.is_some(),
                 },
                 leaves,
+                zones,
                 made: MadeUnder {
                     versions: Versions { catalogs: long[0], ddl: long[1] },
                     under: Under {

@@ -25,6 +25,21 @@ pub unsafe fn give_states(plan: *mut pg_sys::PlannedStmt) {
     }
 }
 
+/// Has the plan that merges parts take states as well as give them.
+///
+/// # Safety
+/// As `give_states`, after that.
+pub unsafe fn merge_states(plan: *mut pg_sys::PlannedStmt) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut node = (*plan).planTree;
+        while !node.is_null() {
+            add_step(node, AggSplit::AGGSPLIT_FINAL_DESERIAL);
+            node = (*node).lefttree;
+        }
+    }
+}
+
 /// Has the plan of a combined query take the states that the scan of the parts gives: the first node that aggregates
 /// what it reads. `given` are the target entries of a part. The scan names its columns by the aggregates whose states
 /// they are, as the server shows a plan by those.

@@ -13,7 +13,7 @@ use super::named_relations::{Extent, column_name, is_readable, listed, relation_
 use super::unindexed_time;
 use crate::error::CacheError;
 use crate::export::{OwnQuery, Parameters};
-use crate::fragments::shown_clock;
+use crate::fragments::{least_zoned_blocks, shown_clock};
 use crate::invalidation::own_writes;
 use crate::invalidation::registration::can_be_tracked;
 use crate::lookup::stored_parts::may_have_parts;
@@ -271,7 +271,9 @@ fn combined(query: Tree<'_, pg_sys::Query>, traits: &QueryTraits) -> Vec<u8> {
     if !may_have_parts(traits) || own_writes::has_transaction_id() {
         return Vec::new();
     }
-    let obstacle = match decompose(query) {
+    // The time would be another question for each zone at each moment.
+    let least = if traits.clocks == 0 { least_zoned_blocks() } else { u32::MAX };
+    let obstacle = match decompose(query, least) {
         Ok(Decomposition { part, .. }) => {
             // The values of parameters are known when it is executed.
             let asked = part.asked(None, Values::Present).or_else(|_| part.asked(None, Values::Lasting));

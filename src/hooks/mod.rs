@@ -10,6 +10,7 @@ mod object_access;
 mod planner;
 mod previous;
 mod relation_paths;
+mod relation_stats;
 mod replay;
 mod shared_memory;
 mod track_counts;
@@ -35,6 +36,7 @@ pub fn install() {
             startup: pg_sys::shmem_startup_hook,
             planner: pg_sys::planner_hook.unwrap_or(server::standard_planner),
             paths: pg_sys::set_rel_pathlist_hook,
+            stats: pg_sys::get_relation_stats_hook,
             start: pg_sys::ExecutorStart_hook.unwrap_or(server::standard_ExecutorStart),
             run: pg_sys::ExecutorRun_hook.unwrap_or(standard_ExecutorRun),
             finish: pg_sys::ExecutorFinish_hook.unwrap_or(server::standard_ExecutorFinish),
@@ -51,6 +53,7 @@ pub fn install() {
         pg_sys::shmem_startup_hook = Some(shared_memory::startup);
         pg_sys::planner_hook = Some(planner::plan);
         pg_sys::set_rel_pathlist_hook = Some(relation_paths::add);
+        pg_sys::get_relation_stats_hook = Some(relation_stats::tell);
         pg_sys::ExecutorStart_hook = Some(executor::start);
         pg_sys::ExecutorRun_hook = Some(executor::run);
         pg_sys::ExecutorFinish_hook = Some(executor::finish);

@@ -13,21 +13,28 @@ use crate::shmem::SharedStore;
 /// An answer was stored that would rest on values of a column if that were tracked. Has it tracked when there were
 /// enough of them.
 pub fn note_wish(store: &SharedStore, wish: &Wish) {
-    let registry = store.registry();
     if settings::precise_invalidation()
         && !backend::is_in_recovery()
-        && let Some(wish) = registry.wish(wish)
-        && can_be_tracked(wish.relation)
+        && let Some(wish) = store.registry().wish(wish)
     {
-        let (versions, now) = (store.versions(), backend::now());
-        if let Some((other, _)) = registry.beside(wish.database, wish.relation)
-            && other.database == wish.database
-            && row_of(other.relation).is_none()
-        {
-            registry.take_out((other.database, other.relation, other.tracked.generation), &versions, now);
-        }
-        registry.take_in(&wish, &versions, now, backend::next_transaction_id);
+        take_in(store, &wish);
     }
+}
+
+/// Has a column tracked, outside of recovery. Returns true if it is then.
+pub fn take_in(store: &SharedStore, wish: &Wish) -> bool {
+    if !can_be_tracked(wish.relation) {
+        return false;
+    }
+    let (registry, versions, now) = (store.registry(), store.versions(), backend::now());
+    if let Some((other, _)) = registry.beside(wish.database, wish.relation)
+        && other.database == wish.database
+        && row_of(other.relation).is_none()
+    {
+        registry.take_out((other.database, other.relation, other.tracked.generation), &versions, now);
+    }
+    registry.take_in(wish, &versions, now, backend::next_transaction_id);
+    registry.settled_columns_of(wish.database, wish.relation).is_some_and(|columns| columns.has(wish.column))
 }
 
 fn row_of(relation: u32) -> Option<CatalogRow> {

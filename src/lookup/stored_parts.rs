@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use arrow_cache_core::versions::zones::Zones;
 use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
 use pgrx::pg_sys;
 
@@ -19,6 +20,7 @@ use crate::invalidation::own_writes;
 use crate::pg::compat::unchecked_plan;
 use crate::pg::tree::{Tree, child};
 use crate::pg::{allocator, backend, server};
+use crate::query::asked_values::{Condition, Scan, Values};
 use crate::query::clock::Cuts;
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::EnvironmentHash;
@@ -32,8 +34,21 @@ use crate::shmem::{self, SharedStore};
 pub struct PartKey {
     /// The key of its rows.
     pub key: CacheKey,
-    /// The leaf that they come from.
+    /// The leaf that they come from, or the table.
     pub relation: pg_sys::Oid,
+    /// The zones of the table that they come from.
+    pub zones: Option<Zones>,
+}
+
+impl PartKey {
+    /// What the rows come from, as the text of the entry.
+    fn text(&self) -> String {
+        let of_relation = format!("part of relation {}", self.relation.to_u32());
+        match self.zones.map(Zones::blocks) {
+            Some(blocks) => format!("{of_relation}: blocks {} to {}", blocks.start, blocks.end.saturating_sub(1)),
+            None => of_relation,
+        }
+    }
 }
 
 /// Returns true if answers of such queries may be combined of parts. The time may stand in bounds, which are computed
@@ -143,7 +158,7 @@ pub struct PlannedPart<'p> {
 /// # Errors
 /// The reason not to store it.
 pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> Result<Box<Miss>, Reason> {
-    let PartKey { key, relation } = part.key;
+    let key = part.key.key;
     let plan = part.plan;
     if environment::hash(store.seed(), &[]) != Ok(part.environment) {
         return Err(Reason::SettingsChanged);
@@ -158,7 +173,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
     }
     Ok(Box::new(Miss {
         key,
-        text: format!("part of relation {}", relation.to_u32()).into_bytes(),
+        text: part.key.text().into_bytes(),
         columns: part.columns.into(),
         gaps: Vec::new(),
         statement: None,
@@ -198,12 +213,26 @@ fn dependencies(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>)
     let seen = rules::definitions(store);
     let snapshot = rules::snapshot(store, part.snapshot)?;
     let relations = relations::of_plan(part.plan, Vec::new());
-    let dependencies = rules::dependencies(store, &relations, &traits, &snapshot, None)?;
+    let scan = part.key.zones.map(|zones| scan_of(part.key.relation, zones));
+    let dependencies =
+        rules::dependencies(store, &relations, &traits, &snapshot, scan.as_ref().map(std::slice::from_ref))?;
+    let versions = store.versions();
+    let whole = versions.relation(backend::database(), part.key.relation.to_u32());
+    if scan.is_some() && dependencies.iter().any(|dependency| dependency.slot == whole) {
+        // It would not outlive changes of other zones.
+        return Err(Reason::WriterInProgress);
+    }
     // When the part was looked up, its plan was good for these definitions.
     if rules::definitions(store) != seen || seen != planned.versions || seen != part.versions {
         return Err(Reason::DdlInProgress);
     }
     Ok(dependencies)
+}
+
+/// The scan of a table that gives the rows of some of its zones, and may read all columns.
+fn scan_of(relation: pg_sys::Oid, zones: Zones) -> Scan {
+    let conditions = vec![Condition { column: zones.column, values: Values::Known(zones.numbers().collect()) }];
+    Scan { relation: relation.to_u32(), conditions, unread: 0 }
 }
 
 /// Plans the query of a part as the server does, apart from the hooks: other libraries have seen the statement that it

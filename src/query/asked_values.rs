@@ -16,8 +16,10 @@ use crate::pg::row::Value;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, children, match_node};
 
-/// Most values that one condition may name, and the conditions on a relation together.
+/// Most values that one condition may name.
 const MOST_VALUES: usize = 16;
+/// Most values that the conditions on a relation may name together.
+const MOST_TOGETHER: usize = 64;
 
 /// A column, with the values that it may have in rows that a scan gives.
 pub struct Condition {
@@ -173,7 +175,7 @@ pub fn values_of(scans: &[Scan], relation: u32, place_of: impl Fn(i16) -> Option
     }
     values.sort_unstable();
     values.dedup();
-    (is_scanned && values.len() <= MOST_VALUES).then_some(Asked { values, probes })
+    (is_scanned && values.len() <= MOST_TOGETHER).then_some(Asked { values, probes })
 }
 
 /// The column that would have to be known, too, so that `values_of` names values, or better ones; `None` if one is not

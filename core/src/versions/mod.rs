@@ -14,6 +14,7 @@
 //! | `asked_xids` | which transactions run, remembered for one publication |
 //! | `sequence` | the word under which some fields are read and written as a whole |
 //! | `noted_rows` | which values one transaction has changed rows of, and whether these are all |
+//! | `zones` | ranges of blocks, whose changes are noted as values of columns are |
 //! | `places` | where relations have their places |
 
 mod asked_xids;
@@ -27,6 +28,7 @@ pub mod slots;
 pub mod snapshot;
 pub mod tracked;
 pub mod xid_window;
+pub mod zones;
 
 pub use asked_xids::AskedXids;
 pub use columns::{EACH_ROW, ITS_VALUE, TrackedColumns, Wish, bit_of, members, pair, together};

@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 
 use arrow_cache_core::versions::columns::{ColumnValue, MOST_COLUMNS};
 use arrow_cache_core::versions::noted_rows::{Coarse, NotedRows, RowChange};
+use arrow_cache_core::versions::zones::size_of_zones;
 use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, members, quietly, together};
 use pgrx::pg_sys;
 
@@ -106,6 +107,8 @@ unsafe fn columns(relation: pg_sys::Relation, tracked: TrackedColumns, changed: 
         is_quiet: tracked.is_quiet(changed),
         ..Columns::default()
     };
+    let zones = tracked.iter().filter(|column| size_of_zones(*column).is_some());
+    columns.zones.iter_mut().zip(zones).for_each(|(place, column)| *place = Some(column));
     // SAFETY: the caller's promise: an open relation has a row type with so many columns.
     let hashed = |column: i16| unsafe {
         let row_type = (*relation).rd_att;
@@ -205,6 +208,15 @@ impl Found {
     }
 }
 
+/// The zones in which a version of a row lies.
+fn zones_of(columns: &Columns, version: pg_sys::ItemPointerData) -> impl Iterator<Item = ColumnValue> + use<> {
+    let block = u32::from(version.ip_blkid.bi_hi) << 16 | u32::from(version.ip_blkid.bi_lo);
+    columns.zones.into_iter().flatten().filter_map(move |column| {
+        let size = size_of_zones(column)?;
+        Some((column, u64::from(block >> size)))
+    })
+}
+
 /// What stands for a value in a change: another hash if that is a quiet one.
 fn aspect((column, hash): ColumnValue, is_quiet: bool) -> ColumnValue {
     (column, if is_quiet { quietly(hash) } else { hash })
@@ -237,6 +249,8 @@ pub unsafe fn note(
         let looks = columns.values.iter().any(Option::is_some);
         let found = if looks && wants_more(*place) { found() } else { [None, None] };
         let is_quiet = is_own && columns.is_quiet;
+        // The heap has told where the new version is.
+        let versions = [old, (!new.is_null()).then(|| (*new).tts_tid)];
         let goes_on = NOTED.with_borrow_mut(|notes| {
             let Some(Noted { rows, .. }) = notes.used().get_mut(*place) else { return false };
             if rows.wants_more() {
@@ -247,6 +261,8 @@ pub unsafe fn note(
                 if columns.has_each_row {
                     rows.add_value(aspect((EACH_ROW, ITS_VALUE), is_quiet));
                 }
+                let zones = versions.into_iter().flatten().flat_map(|version| zones_of(columns, version));
+                zones.for_each(|zone| rows.add_value(zone));
                 found.iter().flatten().for_each(|found| found.note(rows, is_quiet));
             }
             rows.wants_more()

@@ -29,6 +29,8 @@ pub type Hashed = (i16, Form);
 pub struct Columns {
     /// The tracked columns that have values, alone or two together.
     pub values: [Option<(Hashed, Option<Hashed>)>; MOST_COLUMNS],
+    /// Columns that stand for zones.
+    pub zones: [Option<i16>; MOST_COLUMNS],
     /// Whether `EACH_ROW` is tracked.
     pub has_each_row: bool,
     /// The node's own updates leave all these values as they are.

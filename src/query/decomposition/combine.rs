@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use pgrx::pg_sys::{self, RTEKind};
 
 use super::algebra::combination;
-use super::columns::Columns;
+use super::columns::{Columns, PartColumn};
 use super::obstacle::{GROUPING_SETS, Obstacle, UNGROUPED_COLUMN};
 use super::site::Site;
 use crate::pg::compat::tree::add_range_table;
@@ -53,7 +53,7 @@ impl Combined {
             for entry in nodes::<pg_sys::RangeTblEntry>((*query).rtable) {
                 retire(entry);
             }
-            (*query).rtable = kept!(pg_sys::lappend((*query).rtable, tuplestore(columns, name).cast()));
+            (*query).rtable = kept!(pg_sys::lappend((*query).rtable, tuplestore(columns.kinds(), name).cast()));
             for below in below {
                 add_permissions(query, below);
             }
@@ -171,8 +171,7 @@ unsafe fn retire(entry: *mut pg_sys::RangeTblEntry) {
 ///
 /// # Safety
 /// The columns must be valid.
-unsafe fn tuplestore(columns: &Columns, name: &CStr) -> *mut pg_sys::RangeTblEntry {
-    let kinds = columns.kinds();
+pub(super) unsafe fn tuplestore(kinds: &[PartColumn], name: &CStr) -> *mut pg_sys::RangeTblEntry {
     let entry = new_node::<pg_sys::RangeTblEntry>();
     // SAFETY: a new node, filled as the parser does it (parser/parse_relation.c).
     unsafe {

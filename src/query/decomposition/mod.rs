@@ -1,8 +1,7 @@
-//! A query as a combination of parts: an aggregate over a table with partitions is computed from what each leaf
-//! answers.
+//! A query as a combination of parts: an aggregate over a table is computed from what each leaf, or each zone, answers.
 //!
-//! *Site*: the query level that aggregates. *Table*: the partitioned table of the site, whose *leaves*
-//! make the parts. *Part*: the site's question asked of one leaf. *Bound*: a condition that compares a column of the
+//! *Site*: the query level that aggregates. *Table*: the partitioned table of the site, whose *leaves* make the parts,
+//! or the largest plain one, whose *zones* do: ranges of its blocks (`zone`). *Part*: the site's question asked of one leaf. *Bound*: a condition that compares a column of the
 //! table with a constant, and that every row of the table passes on its way to the site (`filters`). *Dimension*:
 //! another relation of the site.
 //!
@@ -25,9 +24,11 @@ mod conditions;
 mod constants;
 mod filters;
 mod leaf;
+mod merge;
 mod obstacle;
 mod part;
 mod site;
+mod zone;
 
 use pgrx::pg_sys;
 
@@ -37,6 +38,7 @@ pub use constants::Values;
 pub use obstacle::{NO_TABLE, Obstacle};
 pub use part::{AskedPart, Part};
 use site::Site;
+pub use zone::{NOT_BEFORE, start_of};
 
 use crate::pg::compat::tree::name_grouped_columns;
 use crate::pg::tree::Tree;
@@ -50,24 +52,26 @@ pub struct Decomposition {
     pub part: Part,
 }
 
-/// Returns true if the query may have parts. Quick to tell.
-pub fn has_candidates(query: Tree<'_, pg_sys::Query>) -> bool {
-    site::candidate(query).is_some()
+/// Returns true if the query may have parts. Quick to tell. A table without partitions counts if it has `least` blocks,
+/// as far as the server knows.
+pub fn has_candidates(query: Tree<'_, pg_sys::Query>, least: u32) -> bool {
+    site::candidate(query, least).is_some()
 }
 
-/// Finds out of which parts a query can be computed.
+/// Finds out of which parts a query can be computed: those of the leaves of a partitioned table, or of the zones of a
+/// table that has `least` blocks.
 ///
 /// # Errors
 /// What stands in the way.
-pub fn decompose(query: Tree<'_, pg_sys::Query>) -> Result<Decomposition, Obstacle> {
-    if !has_candidates(query) {
+pub fn decompose(query: Tree<'_, pg_sys::Query>, least: u32) -> Result<Decomposition, Obstacle> {
+    if !has_candidates(query, least) {
         return Err(NO_TABLE);
     }
     // SAFETY: a valid query. The copy is changed only where the walk over it is over.
     unsafe {
         let combined = copy(query.as_ptr());
-        let level = Tree::enter(combined).and_then(site::candidate).ok_or(NO_TABLE)?;
-        let part = part_of(level, level.as_ptr() != combined)?;
+        let level = Tree::enter(combined).and_then(|query| site::candidate(query, least)).ok_or(NO_TABLE)?;
+        let part = part_of(level, level.as_ptr() != combined, least)?;
         Ok(Decomposition { combined, part })
     }
 }
@@ -79,12 +83,12 @@ pub fn decompose(query: Tree<'_, pg_sys::Query>) -> Result<Decomposition, Obstac
 ///
 /// # Safety
 /// A valid query that the caller may change.
-unsafe fn part_of(query: Tree<'_, pg_sys::Query>, is_below: bool) -> Result<Part, Obstacle> {
+unsafe fn part_of(query: Tree<'_, pg_sys::Query>, is_below: bool, least: u32) -> Result<Part, Obstacle> {
     if query.groupingSets.is_null() {
         // SAFETY: the caller's promise. The query stays the same question.
         unsafe { name_grouped_columns(query.as_ptr()) };
     }
-    let site = Site::of(query)?;
+    let site = Site::of(query, least)?;
     let mut columns = Columns::of_keys(&site)?;
     // SAFETY: parts of a valid query; it is changed last.
     unsafe {

@@ -1,5 +1,7 @@
 //! The part: the site's question asked of one leaf.
 
+use std::ffi::CStr;
+
 use arrow_cache_core::Reason;
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -8,8 +10,10 @@ use super::conditions::Conditions;
 use super::constants::Values;
 use super::filters::{Filter, filters};
 use super::leaf;
+use super::merge::merging;
 use super::obstacle::{Obstacle, PARAMETER, SUB_QUERY, SYSTEM_COLUMN};
 use super::site::Site;
+use super::zone;
 use crate::pg::compat::tree::ask_no_permissions;
 use crate::pg::given_values::given;
 use crate::pg::lists::nodes;
@@ -29,6 +33,8 @@ pub struct Part {
     pub relation: pg_sys::Oid,
     /// The relations that it is joined with: plain tables and materialized views without children.
     pub dimensions: Vec<pg_sys::Oid>,
+    /// The parent is a plain table: there is a part for each of its zones.
+    pub is_zoned: bool,
 }
 
 impl Part {
@@ -53,7 +59,8 @@ impl Part {
             }
             check_nodes(query)?;
         }
-        Ok(Self { query, relation: site.relation, dimensions: site.dimensions.clone() })
+        let Site { relation, is_zoned, .. } = *site;
+        Ok(Self { query, relation, dimensions: site.dimensions.clone(), is_zoned })
     }
 
     /// What the part asks with these values: `params` are those of parameters, as far as they are known.
@@ -104,6 +111,33 @@ impl Part {
             ask_no_permissions_below(query);
             Ok(query)
         }
+    }
+
+    /// The query of some blocks of the table, as `of_leaf`.
+    ///
+    /// # Errors
+    /// As `of_leaf`.
+    pub fn of_blocks(&self, blocks: std::ops::Range<u32>) -> Result<*mut pg_sys::Query, Obstacle> {
+        let query = self.of_leaf(self.relation)?;
+        // SAFETY: a copy that nobody else knows; a part reads the table once.
+        unsafe { zone::read_blocks(query, self.relation, blocks) }.map(|()| query)
+    }
+
+    /// The query that makes one part of several, whose rows lie in a named tuplestore, ready for the planner.
+    pub fn merging(&self, name: &CStr) -> *mut pg_sys::Query {
+        // SAFETY: the query of a part.
+        unsafe { merging(self.query, name) }
+    }
+
+    /// The query of all zones of the table, as `of_leaf`: the number of the zone is its last column, by which its rows
+    /// are sorted. `function` gives it for a `ctid` and the size of zones, which stands beside it.
+    ///
+    /// # Errors
+    /// As `of_leaf`.
+    pub fn of_all_zones(&self, function: (pg_sys::Oid, u32)) -> Result<*mut pg_sys::Query, Obstacle> {
+        let query = self.of_leaf(self.relation)?;
+        // SAFETY: as above.
+        unsafe { zone::group_by_zone(query, self.relation, function) }.map(|()| query)
     }
 }
 

@@ -6,12 +6,13 @@
 use pgrx::pg_sys::{self, RTEKind};
 
 use super::obstacle::{GROUPING_SETS, NO_TABLE, OTHER_RELATION, Obstacle};
+use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat;
 use crate::pg::inheritance::may_have_children;
 use crate::pg::tree::{Tree, child, children, match_node};
 use crate::pg::tree_search::{column_at, entry_at};
 
-const OUTER_JOIN: Obstacle = "An outer join adds rows for which the partitioned table has none.";
+const OUTER_JOIN: Obstacle = "An outer join adds rows for which the table has none.";
 
 /// The query level that aggregates the table.
 pub(super) struct Site<'t> {
@@ -20,14 +21,25 @@ pub(super) struct Site<'t> {
     pub relation: pg_sys::Oid,
     /// The relations that it is joined with.
     pub dimensions: Vec<pg_sys::Oid>,
+    /// The table has no partitions.
+    pub is_zoned: bool,
 }
 
-/// The outermost query level that may be a site: it aggregates, and names a table with partitions.
-pub(super) fn candidate(query: Tree<'_, pg_sys::Query>) -> Option<Tree<'_, pg_sys::Query>> {
+/// The outermost query level that may be a site: it aggregates, and names a table with partitions. If there is none,
+/// the one that names a table of `least` blocks.
+pub(super) fn candidate(query: Tree<'_, pg_sys::Query>, least: u32) -> Option<Tree<'_, pg_sys::Query>> {
+    let find = |is_site: &dyn Fn(Tree<'_, pg_sys::Query>) -> bool| outermost(query, is_site);
+    find(&names_table).or_else(|| find(&|query| large_table(query, least).is_some()))
+}
+
+fn outermost<'t>(
+    query: Tree<'t, pg_sys::Query>,
+    is_site: &dyn Fn(Tree<'_, pg_sys::Query>) -> bool,
+) -> Option<Tree<'t, pg_sys::Query>> {
     if query.commandType != pg_sys::CmdType::CMD_SELECT {
         return None;
     }
-    if (query.hasAggs || !query.groupClause.is_null()) && names_table(query) {
+    if (query.hasAggs || !query.groupClause.is_null()) && is_site(query) {
         return Some(query);
     }
     let sub_queries = children!(query.rtable as RangeTblEntry)
@@ -36,12 +48,34 @@ pub(super) fn candidate(query: Tree<'_, pg_sys::Query>) -> Option<Tree<'_, pg_sy
     let commons = children!(query.cteList as CommonTableExpr)
         .filter(|common| common.cterefcount == 1 && !common.cterecursive)
         .filter_map(|common| child!(common.ctequery).and_then(Tree::as_a::<pg_sys::Query>));
-    sub_queries.chain(commons).find_map(candidate)
+    sub_queries.chain(commons).find_map(|query| outermost(query, is_site))
 }
 
 /// Returns true if FROM names a table with partitions, perhaps in a sub-query that does nothing but select.
 fn names_table(query: Tree<'_, pg_sys::Query>) -> bool {
     children!(query.rtable as RangeTblEntry).any(|entry| is_table(&entry) || selection(entry).is_some_and(names_table))
+}
+
+/// The plain table with the most blocks that FROM names, if it has `least`, as far as the server knows: it is told by
+/// VACUUM and ANALYZE.
+fn large_table(query: Tree<'_, pg_sys::Query>, least: u32) -> Option<pg_sys::Oid> {
+    let mut largest = None;
+    add_larger(query, least, &mut largest);
+    largest.map(|(_, relation)| relation)
+}
+
+fn add_larger(query: Tree<'_, pg_sys::Query>, least: u32, largest: &mut Option<(u32, pg_sys::Oid)>) {
+    for entry in children!(query.rtable as RangeTblEntry) {
+        if entry.rtekind == RTEKind::RTE_RELATION && entry.inh && entry.relkind as u8 == pg_sys::RELKIND_RELATION {
+            let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, entry.relid);
+            let blocks = row.as_ref().and_then(CatalogRow::relation).map_or(0, |class| class.relpages.max(0) as u32);
+            if blocks >= least && largest.is_none_or(|(most, _)| blocks > most) {
+                *largest = Some((blocks, entry.relid));
+            }
+        } else if let Some(below) = selection(entry) {
+            add_larger(below, least, largest);
+        }
+    }
 }
 
 /// The sub-query of an entry of the range table, if it selects, joins and filters, and does nothing else.
@@ -78,15 +112,16 @@ impl<'t> Site<'t> {
     ///
     /// # Errors
     /// Why its answer is not made of parts.
-    pub fn of(query: Tree<'t, pg_sys::Query>) -> Result<Self, Obstacle> {
+    pub fn of(query: Tree<'t, pg_sys::Query>, least: u32) -> Result<Self, Obstacle> {
         check_clauses(&query)?;
-        let mut relations = Relations { table: None, dimensions: Vec::new() };
+        let zoned = if names_table(query) { None } else { large_table(query, least) };
+        let mut relations = Relations { zoned, table: None, dimensions: Vec::new() };
         let is_held = relations.are_joined(query)?;
         let relation = relations.table.filter(|_| is_held).ok_or(NO_TABLE)?;
         if compat::has_virtual_columns(relation) {
-            return Err("The partitioned table has virtual columns.");
+            return Err("The table has virtual columns.");
         }
-        Ok(Self { query, relation, dimensions: relations.dimensions })
+        Ok(Self { query, relation, dimensions: relations.dimensions, is_zoned: zoned.is_some() })
     }
 
     /// Returns true if there is one row whatever the table holds.
@@ -120,6 +155,8 @@ fn check_clauses(query: &pg_sys::Query) -> Result<(), Obstacle> {
 
 /// The relations of FROM.
 struct Relations {
+    /// The table, if it has no partitions.
+    zoned: Option<pg_sys::Oid>,
     table: Option<pg_sys::Oid>,
     dimensions: Vec<pg_sys::Oid>,
 }
@@ -174,9 +211,9 @@ impl Relations {
         if !entry.tablesample.is_null() {
             return Err("It has TABLESAMPLE.");
         }
-        if is_table(&entry) {
+        if is_table(&entry) || self.zoned == Some(entry.relid) {
             return match self.table.replace(entry.relid) {
-                Some(_) => Err("It joins two tables that have partitions."),
+                Some(_) => Err("It joins two tables that have parts, or one with itself."),
                 None => Ok(true),
             };
         }

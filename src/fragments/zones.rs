@@ -1,0 +1,246 @@
+//! The parts of a plain table: one for each of its zones, ranges of blocks of equal size. A zone is a value that
+//! writers note as they do those of columns (R10), so a change outdates the parts of those zones alone where rows were
+//! before and after it.
+//!
+//! A zone is read by a scan of its blocks. If so many zones are to be read that it is quicker, the whole table is read
+//! once instead, by other processes as well, and its rows are grouped by the zone. Keeps nothing.
+
+use std::ffi::CStr;
+
+use arrow_cache_core::versions::zones::{Zones, size_for, size_of_zones, zones_of};
+use arrow_cache_core::{TrackedColumns, Wish};
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::part_plan;
+use super::recipe::ZoneParts;
+use super::split_aggregates::merge_states;
+use super::zone_stats::Telling;
+use crate::invalidation::registration;
+use crate::lookup::Call;
+use crate::pg::backend;
+use crate::pg::compat::may_execute;
+use crate::pg::function_call::FunctionCall;
+use crate::pg::lists::{node_at, nodes};
+use crate::pg::privileges::current_role;
+use crate::pg::sql_function::sql_function;
+use crate::pg::tree::{Tree, child};
+use crate::pg::tree_making::copy;
+use crate::pg::tree_search::entry_at;
+use crate::query::decomposition::{NOT_BEFORE, Part, start_of};
+use crate::query::opened_relations::plans_of;
+use crate::settings;
+use crate::shmem::SharedStore;
+
+/// The most zones of a table, if it has not grown. Looking one up takes about 2 µs, and reading one at most a
+/// five-hundredth of what reading the table takes.
+const MOST_ZONES: u32 = 1024;
+/// A table that has grown to so many times as many gets larger ones.
+const GROWTH: u32 = 4;
+/// The fewest blocks of a zone, by its binary logarithm: reading one takes longer than all that is done for it.
+const LEAST_SIZE: u32 = 5;
+/// See `group_size`. There are about as many groups in a table as zones in a group.
+const GROUP_ZONES: u64 = 32;
+/// Most zones that have a part together, since there are many groups of rows in each.
+const MOST_TOGETHER: u64 = 8;
+/// So many rows should be in each group of rows of a part: computing all parts takes little longer than the answer.
+const ROWS_OF_GROUP: f64 = 100.0;
+/// So many times as long as the answer may computing all parts take, by the costs of the planner.
+const MOST_TIMES: f64 = 4.0;
+/// The name of the tuplestore that the rows of zones lie in which are made one part.
+pub const ZONES_NAME: &CStr = c"arrow_cache_zones";
+/// The fewest blocks of a table with zones: 64 MB.
+const LEAST_BLOCKS: u32 = 8192;
+
+/// The fewest blocks that a table must have.
+pub fn least_blocks() -> u32 {
+    if settings::debug_force_fragments() { 1 } else { LEAST_BLOCKS }
+}
+
+/// How many blocks a table has now.
+///
+/// # Safety
+/// The table must be locked.
+pub unsafe fn blocks_of(relation: pg_sys::Oid) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let open = kept!(pg_sys::relation_open(relation, pg_sys::NoLock as _));
+        let blocks = kept!(pg_sys::RelationGetNumberOfBlocksInFork(open, pg_sys::ForkNumber::MAIN_FORKNUM));
+        kept!(pg_sys::relation_close(open, pg_sys::NoLock as _));
+        blocks
+    }
+}
+
+/// So many parts that follow each other are made one once all of them are stored, if each is of so many zones.
+pub fn group_size(unit: u64) -> u64 {
+    let zones = if settings::debug_force_fragments() { 4 } else { GROUP_ZONES };
+    (zones / unit).max(2)
+}
+
+/// How the parts of a table's zones are computed; `None` if they cannot be, or the server would not read the whole
+/// table.
+pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZoneParts> {
+    let function = function()?;
+    // SAFETY: a table of the query that is planned.
+    let blocks = unsafe { blocks_of(part.relation) };
+    if blocks < least_blocks() || backend::is_in_recovery() || !settings::precise_invalidation() {
+        return None;
+    }
+    let column = zones_for(store, part.relation, blocks);
+    let size = size_of_zones(column)?;
+    let one_of =
+        |unit: u64| part_plan::make(call, || part.of_blocks(Zones { column, first: 0, count: unit }.blocks()).ok());
+    let mut one = one_of(1)?;
+    // SAFETY: a plan just made.
+    let unit = unsafe { unit_of(one, part.relation) };
+    if unit > 1 {
+        one = one_of(unit)?;
+    }
+    let parts = Zones::of_table(column, blocks).count.div_ceil(unit);
+    let telling = Telling::of(part.relation, parts);
+    let all = part_plan::make(call, || part.of_all_zones((function, size + unit.ilog2())).ok())?;
+    drop(telling);
+    let whole = part_plan::make(call, || part.of_leaf(part.relation).ok())?;
+    // SAFETY: plans just made.
+    let is_worth = unsafe {
+        let scans_by = |plan, tag| scan_of(plan, part.relation).is_some_and(|scan| (*scan).type_ == tag);
+        let [cost_of_all, cost_of_whole] = [all, whole].map(|plan| (*(*plan).planTree).total_cost);
+        scans_by(whole, NodeTag::T_SeqScan)
+            && scans_by(all, NodeTag::T_SeqScan)
+            && scans_by(one, NodeTag::T_TidRangeScan)
+            && (settings::debug_force_fragments() || cost_of_all <= cost_of_whole * MOST_TIMES)
+    };
+    let merging = part_plan::make(call, || Some(part.merging(ZONES_NAME)))?;
+    // SAFETY: as above; nobody else knows the plan.
+    unsafe { merge_states(merging) };
+    (is_worth && are_tracked(store, part.relation, column)).then_some(ZoneParts { column, unit, all, one, merging })
+}
+
+/// How many zones should have a part together, by what the planner expects of one.
+///
+/// # Safety
+/// A valid plan of one zone of the table.
+unsafe fn unit_of(one: *mut pg_sys::PlannedStmt, relation: pg_sys::Oid) -> u64 {
+    // SAFETY: the caller's promise.
+    let (groups, rows) = unsafe {
+        let rows = scan_of(one, relation).map_or(1.0, |scan| (*scan).plan_rows);
+        ((*(*one).planTree).plan_rows, rows)
+    };
+    ((groups * ROWS_OF_GROUP / rows.max(1.0)) as u64).clamp(1, MOST_TOGETHER).next_power_of_two()
+}
+
+/// The column that stands for the zones of a table with so many blocks: those that are tracked, or should be.
+fn zones_for(store: &SharedStore, relation: pg_sys::Oid, blocks: u32) -> i16 {
+    let columns = store.registry().columns_of(backend::database(), relation.to_u32());
+    let (most, least) = if settings::debug_force_fragments() { (16, 0) } else { (MOST_ZONES, LEAST_SIZE) };
+    columns.and_then(|columns| fitting(&columns, blocks)).unwrap_or_else(|| zones_of(size_for(blocks, most, least)))
+}
+
+/// Returns true if writers note these zones of a table, from now on.
+fn are_tracked(store: &SharedStore, relation: pg_sys::Oid, column: i16) -> bool {
+    let (database, relation) = (backend::database(), relation.to_u32());
+    let is_known = store.registry().settled_columns_of(database, relation).is_some_and(|columns| columns.has(column));
+    // What is quiet for others stays so: each change counts for a zone.
+    is_known || registration::take_in(store, &Wish { database, relation, column, unread: u64::MAX })
+}
+
+/// The smallest zones of which a table with so many blocks does not have too many.
+fn fitting(columns: &TrackedColumns, blocks: u32) -> Option<i16> {
+    let fits = |column: &i16| {
+        size_of_zones(*column).is_some_and(|size| blocks >> size <= MOST_ZONES * GROWTH && 1 << size <= blocks.max(1))
+    };
+    columns.iter().filter(fits).min()
+}
+
+/// The scan of a relation in a plan, if there is one.
+///
+/// # Safety
+/// A valid plan.
+unsafe fn scan_of(plan: *mut pg_sys::PlannedStmt, relation: pg_sys::Oid) -> Option<*mut pg_sys::Plan> {
+    // SAFETY: the caller's promise.
+    let plan = unsafe { Tree::enter(plan) }?;
+    let mut waiting: Vec<_> = child!(plan.planTree).into_iter().collect();
+    while let Some(node) = waiting.pop() {
+        if let Some(scanned) = scanned_by(node)
+            && entry_at(child!(plan.rtable), scanned as i32).is_some_and(|entry| entry.relid == relation)
+        {
+            return Some(node.as_ptr());
+        }
+        let below = match node.as_node().as_a::<pg_sys::Append>() {
+            Some(append) => child!(append.appendplans),
+            None => None,
+        };
+        let of_query = node.as_node().as_a::<pg_sys::SubqueryScan>().and_then(|scan| child!(scan.subplan));
+        let sides = [child!(node.lefttree), child!(node.righttree), of_query];
+        waiting.extend(sides.into_iter().flatten().chain(plans_of(below)));
+    }
+    None
+}
+
+/// The place in the range table of the relation that a node scans.
+fn scanned_by(node: Tree<'_, pg_sys::Plan>) -> Option<u32> {
+    let tag = node.as_node().tag();
+    let is_scan = matches!(
+        tag,
+        NodeTag::T_SeqScan
+            | NodeTag::T_IndexScan
+            | NodeTag::T_IndexOnlyScan
+            | NodeTag::T_BitmapHeapScan
+            | NodeTag::T_TidScan
+            | NodeTag::T_TidRangeScan
+    );
+    // SAFETY: all scans begin alike.
+    is_scan.then(|| unsafe { (*node.as_ptr().cast::<pg_sys::Scan>()).scanrelid })
+}
+
+/// A copy of the plan of one zone that reads others, in the current memory context.
+///
+/// # Safety
+/// A plan of `ZoneParts::one` for the table.
+pub unsafe fn of_zones(
+    plan: *const pg_sys::PlannedStmt,
+    relation: pg_sys::Oid,
+    zones: Zones,
+) -> Option<*mut pg_sys::PlannedStmt> {
+    let blocks = zones.blocks();
+    // SAFETY: the caller's promise; nobody else knows the copy.
+    unsafe {
+        let plan = copy(plan);
+        let scan = scan_of(plan, relation)?.cast::<pg_sys::TidRangeScan>();
+        for condition in nodes::<pg_sys::OpExpr>((*scan).tidrangequals) {
+            let end: *mut pg_sys::Const = node_at((*condition).args, 1)?;
+            let is_start = (*condition).opno.to_u32() == NOT_BEFORE;
+            (*end).constvalue = start_of(if is_start { blocks.start } else { blocks.end });
+        }
+        Some(plan)
+    }
+}
+
+/// `arrow_cache.zone`: the number of the zone in which a place lies.
+fn zone(call: FunctionCall<'_>) -> Option<i32> {
+    let (place, size) = (call.argument(0)?, call.argument(1)?);
+    let place = place.word() as *const pg_sys::ItemPointerData;
+    // SAFETY: the first argument is a place.
+    let block = unsafe { (*place).ip_blkid };
+    let block = u32::from(block.bi_hi) << 16 | u32::from(block.bi_lo);
+    Some((block.unbounded_shr(size.word() as u32)).cast_signed())
+}
+
+sql_function!(zone, "arrow_cache_zone");
+
+/// That function, if the database has the extension and the present role may call it.
+pub fn function() -> Option<pg_sys::Oid> {
+    // SAFETY: catalog searches by names; the arguments are a list of as many OIDs.
+    unsafe {
+        let schema = kept!(pg_sys::get_namespace_oid(c"arrow_cache".as_ptr(), true));
+        let arguments = kept!(pg_sys::buildoidvector([pg_sys::TIDOID, pg_sys::INT4OID].as_ptr(), 2));
+        let function = kept!(pg_sys::GetSysCacheOid(
+            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
+            pg_sys::Anum_pg_proc_oid as i16,
+            pg_sys::Datum::from(c"zone".as_ptr()),
+            pg_sys::Datum::from(arguments),
+            pg_sys::Datum::from(schema),
+            pg_sys::Datum::from(0)
+        ));
+        (function != pg_sys::InvalidOid && may_execute(current_role(), function)).then_some(function)
+    }
+}
