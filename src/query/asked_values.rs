@@ -120,17 +120,17 @@ pub fn values_of(scans: &[Scan], relation: u32, has: impl Fn(i16) -> bool) -> Op
 }
 
 /// The column that would have to be known, too, so that `values_of` names values, or better ones; `None` if one is not
-/// enough. It is `EACH_ROW` if that is better than nothing, as columns are not read. A column that has the same value in
-/// all rows, as far as is known, tells nothing: that by which leaves are told apart.
+/// enough. It is `EACH_ROW` if that is better than nothing, as columns are not read. A column that has one value in all
+/// rows, as far as is known, tells nothing: that by which leaves are told apart.
 pub fn missing_column(scans: &[Scan], relation: u32, has: impl Fn(i16) -> bool) -> Option<i16> {
     let mut own = scans.iter().filter(|scan| scan.relation == relation);
     let is_known = |condition: &Condition| condition.column != EACH_ROW && has(condition.column);
     let lacking = own.find(|scan| !scan.conditions.iter().any(is_known))?;
     let of_row = Some(EACH_ROW).filter(|_| lacking.unread != 0);
-    let columns = lacking.conditions.iter().map(|condition| condition.column).filter(|column| *column != EACH_ROW);
-    let candidates = columns.into_iter().find(|column| !has_one_value(relation, *column));
+    let mut columns = lacking.conditions.iter().map(|condition| condition.column);
+    let telling = columns.find(|column| *column != EACH_ROW && !has_one_value(relation, *column));
     let is_enough = |column: &i16| values_of(scans, relation, |other| other == *column || has(other)).is_some();
-    candidates.into_iter().chain(of_row).find(is_enough).filter(|column| !has(*column))
+    telling.into_iter().chain(of_row).find(is_enough).filter(|column| !has(*column))
 }
 
 struct Collector<'t> {

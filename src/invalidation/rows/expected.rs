@@ -62,8 +62,7 @@ pub unsafe fn expect_moved(
             return;
         }
         let map = kept!(pg_sys::ExecGetChildToRootMap(target));
-        let row =
-            if map.is_null() { row } else { kept!(pg_sys::execute_attr_map_slot((*map).attrMap, row, root_row)) };
+        let row = if map.is_null() { row } else { kept!(pg_sys::execute_attr_map_slot((*map).attrMap, row, root_row)) };
         expect(node, leaf_for(node, row), routine);
     }
 }

@@ -73,8 +73,9 @@ pub fn is_idle() -> bool {
 }
 
 /// Where the changes of a relation are noted, and its columns; `None` if they are not noted. A statement is about to
-/// change its first row, and finds that these columns are tracked. Their types are those of this statement: an earlier one may
-/// have found others, in a subtransaction that was rolled back. Updates of its own set the columns of `changed`.
+/// change a row of it for the first time, and finds that these columns are tracked. Their types are those of this
+/// statement: an earlier one may have found others, in a subtransaction that was rolled back. Updates of its own set
+/// the columns of `changed`.
 ///
 /// # Safety
 /// The relation must be open.
