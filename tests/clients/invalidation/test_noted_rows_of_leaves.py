@@ -3,6 +3,8 @@ which nothing is known but its leaf. An answer over a tenant whose rows have cha
 
 import pytest
 
+from support.asking import Asking, until_locked_out
+
 # That of p2 has its columns in another order, and lacks one. Region 3 has two leaves, and region 4 the default one.
 SCHEMA = """
     CREATE TABLE p (id int, region int, tenant int, v int, note text) PARTITION BY LIST (region);
@@ -181,6 +183,38 @@ def test_a_change(world, name):
     # The session that has written goes on precisely.
     world.writer.execute("DELETE FROM p WHERE id = (SELECT min(id) FROM p2 WHERE tenant = 4) AND region = 2")
     world.check([(2, 4)], [])
+
+
+# Name: (what the first changes, what the second wants to change at that time, changed rows of the first, those of the second).
+RACES = {
+    "the second moves the row": ("UPDATE p SET v = 1 WHERE id = 16", "UPDATE p SET region = 2 WHERE id = 16 AND region = 1", [(1, 5)], [(1, 5), (2, 5)]),
+    "the second moves the row of another tenant":
+        ("UPDATE p SET tenant = 6 WHERE id = 16", "UPDATE p SET region = 2 WHERE id = 16", [(1, 5), (1, 6)], [(1, 6), (2, 6)]),
+    "the second moves it from another form":
+        ("UPDATE p SET tenant = 6 WHERE id = 17", "UPDATE p SET region = 1 WHERE id = 17", [(2, 5), (2, 6)], [(2, 6), (1, 6)]),
+    "the row fits no more":
+        ("UPDATE p SET tenant = 6 WHERE id = 16", "UPDATE p SET region = 2 WHERE id = 16 AND tenant = 5 OR id = 20", [(1, 5), (1, 6)], [(1, 6), (2, 6)]),
+    "the row is gone": ("DELETE FROM p WHERE id = 16", "UPDATE p SET region = 2 WHERE id IN (16, 20)", [(1, 5)], [(1, 6), (2, 6)]),
+    "the second inserts the same": ("INSERT INTO p VALUES (1000, 2, 5, 1)", "INSERT INTO p VALUES (1000, 2, 6, 1), (1004, 1, 6, 1) ON CONFLICT DO NOTHING",
+                                    [(2, 5)], [(1, 6)]),
+}
+
+
+@pytest.mark.parametrize("name", RACES)
+def test_a_row_that_another_changes_at_the_same_time(world, connect, name):
+    first_change, second_change, of_first, of_second = RACES[name]
+    first, second = connect(), connect()
+    first.execute("BEGIN")
+    first.execute(first_change)
+    second.execute("BEGIN")
+    asking = Asking(second, second_change + " RETURNING id")
+    until_locked_out(world.writer)
+    world.check([], [])
+    first.execute("COMMIT")
+    asking.thread.join()
+    world.check(of_first, [])
+    second.execute("COMMIT")
+    world.check(of_second, [])
 
 
 def test_stored_parts_rest_on_values(connect):
