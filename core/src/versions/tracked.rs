@@ -69,6 +69,8 @@ pub struct Line {
     loud: AtomicU64,
     vain_key: AtomicU64,
     wishes: Wishes,
+    /// Of the first line only: `Usage` of all.
+    usage: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Line>() == 128);
@@ -123,12 +125,31 @@ impl Line {
 
 impl From<LineState> for Line {
     fn from(state: LineState) -> Self {
-        let [key, columns, life, quiet, loud, vain_key] = std::array::from_fn(|_| AtomicU64::new(0));
+        let [key, columns, life, quiet, loud, vain_key, usage] = std::array::from_fn(|_| AtomicU64::new(0));
         let [since, last_use] = std::array::from_fn(|_| AtomicI64::new(0));
         let (word, wishes) = (SequenceWord::moved(0), Wishes::default());
-        let line = Self { word, key, columns, life, since, quiet, last_use, loud, vain_key, wishes };
+        let line = Self { word, key, columns, life, since, quiet, last_use, loud, vain_key, wishes, usage };
         line.store(&state);
         line
+    }
+}
+
+/// How many relations are tracked, and which: another one for each change of that. It need not agree with the lines at
+/// every moment, so nothing may rest on it but what is worth doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage(u64);
+
+impl Usage {
+    /// In the high half it is counted how often a relation was taken in or out.
+    const CHANGE: u64 = 1 << 32;
+
+    /// No relation is tracked, and none has ever been.
+    pub const NONE: Self = Self(0);
+
+    /// Returns true if no relation is tracked.
+    #[must_use]
+    pub const fn is_none(self) -> bool {
+        self.0 % Self::CHANGE == 0
     }
 }
 
@@ -160,6 +181,21 @@ impl<'a> Registry<'a> {
 
     fn line(&self, database: u32, relation: u32) -> &'a Line {
         &self.lines[line_of(database, relation)]
+    }
+
+    /// How many relations are tracked, as a hint.
+    #[inline]
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        Usage(self.lines[0].usage.load(Relaxed))
+    }
+
+    /// Counts a relation that is named by a line from now on, or not any more.
+    fn count(&self, more: u64) {
+        // The models do not ask for it.
+        if !cfg!(modelled) {
+            self.lines[0].usage.fetch_add(Usage::CHANGE.wrapping_add(more), Relaxed);
+        }
     }
 
     /// The columns whose values a writer of the relation notes and publishes; `None` if the relation is not tracked. To
@@ -253,7 +289,7 @@ impl<'a> Registry<'a> {
     #[must_use]
     pub fn open(&self, wish: &Wish, now: i64) -> Option<Step> {
         let key = key_of(wish.database, wish.relation);
-        let mut generation = 0;
+        let (mut generation, mut is_new) = (0, false);
         let line = self.line(wish.database, wish.relation);
         let is_vain = wish.column == EACH_ROW
             && line.vain_key.load(Relaxed) == key
@@ -265,12 +301,13 @@ impl<'a> Registry<'a> {
                 Phase::Settled if state.key == key && !state.tracked.has(wish.column) => state.tracked,
                 _ => return None,
             };
-            generation = before.generation + 1;
+            (generation, is_new) = (before.generation + 1, state.phase == Phase::Free);
             let tracked = TrackedColumns { generation, ..before.with(wish)? };
             Some(LineState { key, tracked, phase: Phase::Opening, since: now })
         });
         if is_open {
             line.loud.store(0, Relaxed);
+            self.count(u64::from(is_new));
         }
         is_open.then_some(Step { line: line_of(wish.database, wish.relation), generation })
     }
@@ -289,10 +326,13 @@ impl<'a> Registry<'a> {
 
     /// The last step of taking a relation out. The version of its coarse slot has moved.
     pub fn free(&self, step: Step) {
-        self.lines[step.line % LINES].change(|state| {
+        let is_freed = self.lines[step.line % LINES].change(|state| {
             let is_same = state.tracked.generation == step.generation && state.phase == Phase::Closing;
             is_same.then_some(LineState { key: 0, phase: Phase::Free, ..state })
         });
+        if is_freed {
+            self.count(1_u64.wrapping_neg());
+        }
     }
 
     /// All tracked relations.

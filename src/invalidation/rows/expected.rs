@@ -9,16 +9,15 @@ use super::{noted, watched};
 use crate::pg::compat::has_generated_columns;
 use crate::pg::lists::{integers, node_at, nodes};
 use crate::pg::{backend, server};
-use crate::shmem;
+use crate::shmem::{self, SharedStore};
 
 /// What is tracked of an open relation.
 ///
 /// # Safety
 /// The relation must be open.
-pub unsafe fn tracked(relation: pg_sys::Relation) -> Option<TrackedColumns> {
+pub unsafe fn tracked(store: &SharedStore, relation: pg_sys::Relation) -> Option<TrackedColumns> {
     // SAFETY: the caller's promise.
-    let number = unsafe { (*relation).rd_id.to_u32() };
-    shmem::store().and_then(|store| store.registry().columns_of(backend::database(), number))
+    store.registry().columns_of(backend::database(), unsafe { (*relation).rd_id.to_u32() })
 }
 
 /// The node above this one is about to do what a row tells that it has got. May raise what that would raise.
@@ -85,7 +84,8 @@ unsafe fn expect(
         let relation = (*target).ri_RelationDesc;
         // The routine may stand for a row of an outer statement.
         let is_heap = [watched::heap(), routine].iter().any(|one| std::ptr::eq((*relation).rd_tableam, *one));
-        let Some(tracked) = tracked(relation).filter(|_| is_heap) else { return false };
+        let tracked = shmem::store().filter(|_| is_heap).and_then(|store| tracked(&store, relation));
+        let Some(tracked) = tracked else { return false };
         let changed = changed_columns(node, target);
         let Some((place, columns)) = noted::place_for(relation, tracked, changed) else { return false };
         let below = (*node).ps.lefttree;

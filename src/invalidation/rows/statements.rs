@@ -5,28 +5,28 @@
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::watched::Node;
-use super::{expected, noted, routine, watched};
+use super::{expected, noted, routed, routine, watched};
 use crate::pg::error_passing::edge;
 use crate::pg::lists::nodes;
 use crate::pg::query_desc::QueryDesc;
-use crate::{settings, shmem};
+use crate::settings;
+use crate::shmem::{self, SharedStore};
 
 /// Watches the nodes of a query that change rows of tracked relations. To be called when the query has been started,
 /// and before the first row.
 pub fn begin(query: QueryDesc<'_>) {
     let Some(state) = query.estate() else { return };
-    if !settings::precise_invalidation() || shmem::store().is_none() {
-        return;
-    }
+    let store = shmem::store().filter(|store| !store.registry().usage().is_none());
+    let Some(store) = store.filter(|_| settings::precise_invalidation()) else { return };
     let top = query.plan_state();
     // SAFETY: the state of a query is valid with its nodes until the query is ended.
     unsafe {
         if !top.is_null() && (*top).type_ == NodeTag::T_ModifyTableState {
-            watch(top.cast());
+            watch(&store, top.cast());
         }
         // Those of WITH clauses.
         for node in nodes::<pg_sys::PlanState>(state.as_ref().es_auxmodifytables) {
-            watch(node.cast());
+            watch(&store, node.cast());
         }
     }
 }
@@ -35,17 +35,19 @@ pub fn begin(query: QueryDesc<'_>) {
 ///
 /// # Safety
 /// A valid node of a query that was started.
-unsafe fn watch(state: *mut pg_sys::ModifyTableState) {
+unsafe fn watch(store: &SharedStore, state: *mut pg_sys::ModifyTableState) {
     // SAFETY: the caller's promise; the targets are open.
     unsafe {
         let targets = std::slice::from_raw_parts((*state).resultRelInfo, (*state).mt_nrels as usize);
-        // Which leaves the rows go to is not known yet.
         let routes = !(*state).mt_partition_tuple_routing.is_null();
         let below = (*state).ps.lefttree;
         // The topmost node is listed as well if its query is one that a rule has added.
-        if !(routes || targets.iter().any(|target| expected::tracked(target.ri_RelationDesc).is_some()))
-            || watched::node_above(below).is_some()
-        {
+        let may_be_tracked = match routes {
+            // Which leaves the rows go to is not known yet.
+            true => routed::may_be_tracked(store, (*(*state).rootResultRelInfo).ri_RelationDesc),
+            false => targets.iter().any(|target| expected::tracked(store, target.ri_RelationDesc).is_some()),
+        };
+        if !may_be_tracked || watched::node_above(below).is_some() {
             return;
         }
         let Some(next_row) = (*below).ExecProcNodeReal else { return };
