@@ -117,7 +117,7 @@ impl Definitions {
     pub fn slots_of_transaction(mut self, database: u32, versions: Versions<'_>) -> Vec<SlotId> {
         let mut relations = if self.any { self.relations_of_transaction() } else { Vec::new() };
         let told = relations.len();
-        relations.retain(|relation| !self.described.leave((*relation).into()));
+        self.described.retain_changed(&mut relations);
         // Nobody asks at a hit for rights to what queries inside of functions have read.
         self.inner |= relations.len() != told;
         if !self.beside_rights {

@@ -62,11 +62,18 @@ impl Described {
         }
     }
 
-    /// Returns true if the transaction has changed nothing that a query finds in a relation, as far as these catalogs
-    /// tell. False if that cannot be told.
-    pub fn leave(self, relation: pg_sys::Oid) -> bool {
-        let mut changed = DESCRIPTIONS.iter().enumerate().filter(|(bit, _)| self.0 >> bit & 1 != 0);
-        changed.all(|(_, description)| are_same(description, relation))
+    /// Leaves of these relations those of which the transaction has changed something that a query finds there, as far
+    /// as these catalogs tell, and those of which that cannot be told.
+    pub fn retain_changed(self, relations: &mut Vec<u32>) {
+        if relations.is_empty() {
+            return;
+        }
+        let changed = DESCRIPTIONS.iter().enumerate().filter(|(bit, _)| self.0 >> bit & 1 != 0);
+        // They are looked up once, as there may be thousands of relations.
+        let columns: Option<Vec<_>> = changed.map(|(_, description)| description.columns()).collect();
+        if let Some(columns) = columns {
+            relations.retain(|relation| !columns.iter().all(|own| own.are_same((*relation).into())));
+        }
     }
 }
 
@@ -115,32 +122,46 @@ unsafe fn version(row: pg_sys::HeapTuple) -> Option<Version> {
     }
 }
 
-/// Returns true if the rows of a relation that the transaction leaves are those that it has found.
-fn are_same(description: &Description, relation: pg_sys::Oid) -> bool {
-    let table = pg_sys::Oid::from(description.catalog);
-    // SAFETY: reads a catalog about a column, by its name.
-    let number = |name: &CStr| i32::from(unsafe { kept!(pg_sys::get_attnum(table, name.as_ptr())) });
-    let (mut found, mut left, mut is_known) = (Vec::new(), Vec::new(), true);
-    let beside: Vec<i32> = description.beside.iter().map(|name| number(name)).collect();
-    let rows = Catalog { table, index: description.index, column: number(description.relation) as u32 };
-    if rows.column == 0 || beside.contains(&0) {
-        return false;
+impl Description {
+    /// Where its columns are; `None` if it has not all of them.
+    fn columns(&self) -> Option<Columns> {
+        let table = pg_sys::Oid::from(self.catalog);
+        // SAFETY: reads a catalog about a column, by its name.
+        let number = |name: &CStr| match unsafe { kept!(pg_sys::get_attnum(table, name.as_ptr())) } {
+            0 => None,
+            number => Some(i32::from(number)),
+        };
+        let rows = Catalog { table, index: self.index, column: number(self.relation)? as u32 };
+        Some(Columns { rows, beside: self.beside.iter().map(|name| number(name)).collect::<Option<_>>()? })
     }
-    // SAFETY: a catalog, with the column of its index, and rows of it.
-    let scanned = unsafe {
-        scan_versions(rows, Rows::With(relation), |row, columns| {
-            match version(row) {
-                Some(Version::Found) => found.push(without(row, columns, &beside)),
-                Some(Version::Left) => left.push(without(row, columns, &beside)),
-                Some(Version::Other) => {}
-                None => is_known = false,
-            }
-            is_known
-        })
-    };
-    found.sort_unstable();
-    left.sort_unstable();
-    scanned.is_some() && is_known && found == left
+}
+
+/// Where the columns of a `Description` are.
+struct Columns {
+    rows: Catalog,
+    beside: Vec<i32>,
+}
+
+impl Columns {
+    /// Returns true if the rows of a relation that the transaction leaves are those that it has found.
+    fn are_same(&self, relation: pg_sys::Oid) -> bool {
+        let (mut found, mut left, mut is_known) = (Vec::new(), Vec::new(), true);
+        // SAFETY: a catalog, with the column of its index, and rows of it.
+        let scanned = unsafe {
+            scan_versions(self.rows, Rows::With(relation), |row, columns| {
+                match version(row) {
+                    Some(Version::Found) => found.push(without(row, columns, &self.beside)),
+                    Some(Version::Left) => left.push(without(row, columns, &self.beside)),
+                    Some(Version::Other) => {}
+                    None => is_known = false,
+                }
+                is_known
+            })
+        };
+        found.sort_unstable();
+        left.sort_unstable();
+        scanned.is_some() && is_known && found == left
+    }
 }
 
 /// The bytes of a row, as if some columns were null.

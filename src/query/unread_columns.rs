@@ -52,9 +52,9 @@ impl RangeTable<'_> {
             return 0;
         }
         let of_parent = self.unread_of(parent);
-        // SAFETY: the planner has made as many numbers as it says, and a plan keeps them; null only if there are none.
         let columns = match child.num_child_cols as usize {
             0 => &[],
+            // SAFETY: the planner has made as many numbers as it says, and a plan keeps them.
             count => unsafe { std::slice::from_raw_parts(child.parent_colnos, count) },
         };
         // The first bit is that of no column: none of the parent, or one far behind.

@@ -149,7 +149,7 @@ impl Usage {
     /// Returns true if no relation is tracked.
     #[must_use]
     pub const fn is_none(self) -> bool {
-        self.0 % Self::CHANGE == 0
+        self.0.is_multiple_of(Self::CHANGE)
     }
 }
 

@@ -112,7 +112,7 @@ unsafe fn target_of(
             (*node).resultRelInfo
         } else {
             if (*row).tts_nvalid < column as i16 {
-                kept!(pg_sys::slot_getsomeattrs_int(row, i32::from(column)));
+                kept!(pg_sys::slot_getsomeattrs_int(row, column));
             }
             let place = column as usize - 1;
             // MERGE inserts what matches nothing.
