@@ -70,5 +70,5 @@ pub use sql_text::hint::{Hint, hint, unclear_hint};
 pub use sql_text::{has_clock_word, text_fingerprint};
 pub use versions::{
     AskedXids, Definers, EACH_ROW, ITS_VALUE, Registry, Slot, SlotId, SnapshotView, TrackedColumns, TrackedRelation,
-    Versions, Wish, bit_of, members, pair, quietly, together, widen_xid,
+    Usage, Versions, Wish, bit_of, members, pair, quietly, together, widen_xid,
 };

@@ -76,6 +76,32 @@ fn a_relation_is_tracked_by_its_columns() {
     assert_eq!((all[0].database, all[0].relation, all[0].since), (5, 7, 9));
 }
 
+/// Whoever writes asks first whether any relation is tracked.
+#[test]
+fn tracked_relations_are_counted() {
+    let block = Block::new();
+    let usage = || block.registry().usage();
+    let at_first = usage();
+    assert!(at_first.is_none());
+    block.take_in(7, 3, 9);
+    let with_one = usage();
+    assert!(!with_one.is_none());
+    // Another column, and one that cannot be taken in.
+    block.take_in(7, 4, 9);
+    block.take_in(7, 4, 9);
+    assert!(with_one != usage() && !usage().is_none());
+    block.take_in(8, 1, 9);
+    for relation in [7, 8] {
+        assert!(!usage().is_none());
+        let generation = block.registry().columns_of(5, relation).unwrap().generation;
+        block.registry().take_out((5, relation, generation), &block.versions(), 10);
+        // Nobody is counted twice.
+        block.registry().take_out((5, relation, generation), &block.versions(), 10);
+    }
+    assert!(usage().is_none());
+    assert_ne!(usage(), at_first);
+}
+
 /// Nobody knows who has changed it before.
 #[test]
 fn the_past_is_published_for_each_column() {

@@ -8,7 +8,8 @@
 //! Therefore changes of the catalogs in `catalogs::LOCAL_CATALOGS` are published for these relations only, changes of
 //! enum labels for the results that may contain an enum, and all other changes for every result of the database, or for
 //! less where the changed rows tell so. Relations on which no result can rest (temporary tables, indexes) are left out,
-//! and so are those of which nothing but rights has changed: rights are asked for at each hit. Keeps nothing; no lock.
+//! and so are those of which nothing has changed that a query finds: rights are asked for at each hit, and triggers, of
+//! foreign keys among them, are for those who write. Keeps nothing; no lock.
 
 use arrow_cache_core::versions::noted_rows::RowChanges;
 use arrow_cache_core::{SlotId, Versions};
@@ -16,7 +17,8 @@ use pgrx::pg_sys;
 
 use crate::invalidation::catalogs::{ENUM_LABELS, FUNCTIONS, Kind, SCHEMAS, kind_of, may_hold_rights};
 use crate::invalidation::queried_relations::may_carry_results;
-use crate::pg::{backend, own_rows, transaction_changes};
+use crate::pg::own_rows::{self, Described};
+use crate::pg::{backend, transaction_changes};
 
 /// What is redefined, beside relations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +40,8 @@ pub struct Definitions {
     schemas: bool,
     /// Something that relations may be redefined by beside their rights.
     beside_rights: bool,
+    /// The changed catalogs that describe relations.
+    described: Described,
 }
 
 impl Definitions {
@@ -51,6 +55,7 @@ impl Definitions {
         enums: true,
         schemas: true,
         beside_rights: true,
+        described: Described::ALL,
     };
     /// Everything.
     pub const ALL: Self = Self { databases: true, ..Self::OF_DATABASE };
@@ -76,6 +81,7 @@ impl Definitions {
             Kind::Named | Kind::Other | Kind::Local => {
                 self.any = true;
                 self.beside_rights |= !may_hold_rights(relation);
+                self.described.add(relation);
                 self.inner |= kind == Kind::Named;
                 self.enums |= relation == ENUM_LABELS;
                 self.schemas |= relation == SCHEMAS;
@@ -110,9 +116,11 @@ impl Definitions {
     /// The slots of what the present transaction has redefined, these definitions and relations, each at least once.
     pub fn slots_of_transaction(mut self, database: u32, versions: Versions<'_>) -> Vec<SlotId> {
         let mut relations = if self.any { self.relations_of_transaction() } else { Vec::new() };
+        let told = relations.len();
+        self.described.retain_changed(&mut relations);
+        // Nobody asks at a hit for rights to what queries inside of functions have read.
+        self.inner |= relations.len() != told;
         if !self.beside_rights {
-            relations.retain(|relation| !own_rows::has_same_definition((*relation).into()));
-            // Nobody asks at a hit for rights to what queries inside of functions have read.
             self.inner |= self.any;
             self.any &= self.database || self.schemas || !relations.is_empty();
         }

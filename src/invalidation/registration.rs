@@ -41,15 +41,13 @@ fn row_of(relation: u32) -> Option<CatalogRow> {
     CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, pg_sys::Oid::from(relation))
 }
 
-/// Returns true if writers can note the changes of rows: those of a table of the server's own that others neither
-/// inherit from nor route rows to.
+/// Returns true if writers can note the changes of rows: those of a table of the server's own, which may be a leaf, or
+/// have children.
 pub fn can_be_tracked(relation: u32) -> bool {
     relation >= FIRST_USER_OID
         && row_of(relation).as_ref().and_then(CatalogRow::relation).is_some_and(|class| {
             class.relkind as u8 == pg_sys::RELKIND_RELATION
                 && class.relam.to_u32() == HEAP_TABLE_AM_OID
                 && class.relpersistence as u8 != pg_sys::RELPERSISTENCE_TEMP
-                && !class.relispartition
-                && !class.relhassubclass
         })
 }

@@ -47,7 +47,7 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
     if traits.calls_declared {
         return Err(Reason::UserDefinedFunction);
     }
-    let scans = scans_of_answer(question, &traits, &cuts);
+    let scans = scans_of_answer(question.plan, question.params, &traits, &cuts);
     let dependencies = rules::dependencies(store, &relations, &traits, &snapshot, scans.as_deref())?;
     // What was parsed and planned meant the same when the versions were read, and nobody was changing it.
     if !rules::are_settled() || planned.versions != parsed_under || rules::definitions(store) != parsed_under {

@@ -219,7 +219,7 @@ fn miss(
 ) -> Result<Found, Reason> {
     let Statement { cacheable, relations, snapshot, current, key, columns, terms, clock, cuts, .. } = statement;
     let Cacheable { traits, form, planned, .. } = cacheable;
-    let scans = scans_of_answer(question, &traits, &cuts);
+    let scans = scans_of_answer(question.plan, question.params, &traits, &cuts);
     let (dependencies, probed) = rules::dependencies_of_run(store, &relations, &traits, &snapshot, scans.as_deref())?;
     let wishes = scans.map_or_else(Vec::new, |scans| rules::wishes(store, &relations, &scans, outdated));
     let reads_foreign = foreign::check_settled(store, question.plan)?;
@@ -273,12 +273,17 @@ fn miss(
 
 /// The scans by which alone an answer comes from rows, if all values in their conditions are in its key: not times of
 /// the clock that lie in a gap. Functions that run queries of their own, and stored parts, read rows in other ways.
-pub(super) fn scans_of_answer(question: &Question<'_>, traits: &QueryTraits, cuts: &Cuts) -> Option<Vec<Scan>> {
-    let reads_otherwise = traits.calls_declared || traits.extras.has_relations() || is_combined(question.plan);
+pub(super) fn scans_of_answer(
+    plan: Tree<'_, pg_sys::PlannedStmt>,
+    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
+    traits: &QueryTraits,
+    cuts: &Cuts,
+) -> Option<Vec<Scan>> {
+    let reads_otherwise = traits.calls_declared || traits.extras.has_relations() || is_combined(plan);
     if reads_otherwise || !cuts.is_none() || !settings::precise_invalidation() || backend::is_in_recovery() {
         return None;
     }
-    scans_of(question.plan, question.params)
+    scans_of(plan, params)
 }
 
 /// The text of a statement without what stands around it: what people are shown of it.

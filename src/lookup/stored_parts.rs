@@ -5,10 +5,11 @@
 use std::rc::Rc;
 
 use arrow_cache_core::versions::zones::Zones;
-use arrow_cache_core::{CacheKey, Dependency, Pin, Reason};
+use arrow_cache_core::{CacheKey, Dependency, Pin, Reason, Wish};
 use pgrx::pg_sys;
 
 use super::call::Call;
+use super::find::scans_of_answer;
 use super::forms::{self, Finding};
 use super::held_claims::Lead;
 use super::outcome::{Guarantees, Miss};
@@ -166,7 +167,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
     if own_writes::has_transaction_id() {
         return Err(Reason::OwnWrites);
     }
-    let dependencies = dependencies(store, eligible, part)?;
+    let (dependencies, wishes) = dependencies(store, eligible, part)?;
     let terms = StatementTerms::INSISTED;
     if let Some(reason) = admission::refusal(store, key, terms, false) {
         return Err(reason);
@@ -179,7 +180,7 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
         statement: None,
         plan_cost: child!(plan.planTree).map_or(0.0, |top| top.total_cost),
         guarantees: Guarantees {
-            wishes: Vec::new(),
+            wishes,
             dependencies,
             probed: Vec::new(),
             started: StartedUnder::in_environment(part.environment, eligible.traits()),
@@ -195,11 +196,15 @@ pub fn miss(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> 
     }))
 }
 
-/// What a part rests on, with the versions that its snapshot sees whole.
+/// What a part rests on, with the versions that its snapshot sees whole; and columns that would have it rest on less.
 ///
 /// # Errors
 /// The reason not to store it.
-fn dependencies(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>) -> Result<Vec<Dependency>, Reason> {
+fn dependencies(
+    store: &SharedStore,
+    eligible: Eligible,
+    part: &PlannedPart<'_>,
+) -> Result<(Vec<Dependency>, Vec<Wish>), Reason> {
     let Verdict::Cacheable(Cacheable { traits, planned, .. }) = verdict::of_plan(part.plan, eligible) else {
         return Err(Reason::UnsupportedRelation);
     };
@@ -213,20 +218,24 @@ fn dependencies(store: &SharedStore, eligible: Eligible, part: &PlannedPart<'_>)
     let seen = rules::definitions(store);
     let snapshot = rules::snapshot(store, part.snapshot)?;
     let relations = relations::of_plan(part.plan, Vec::new());
-    let scan = part.key.zones.map(|zones| scan_of(part.key.relation, zones));
-    let dependencies =
-        rules::dependencies(store, &relations, &traits, &snapshot, scan.as_ref().map(std::slice::from_ref))?;
-    let versions = store.versions();
-    let whole = versions.relation(backend::database(), part.key.relation.to_u32());
-    if scan.is_some() && dependencies.iter().any(|dependency| dependency.slot == whole) {
+    let mut scans = scans_of_answer(part.plan, None, &traits, &Cuts::NONE);
+    if let Some(zones) = part.key.zones {
+        // The part reads the table once, and nothing of it but these zones.
+        let others = scans.into_iter().flatten().filter(|scan| scan.relation != part.key.relation.to_u32());
+        scans = Some(others.chain([scan_of(part.key.relation, zones)]).collect());
+    }
+    let dependencies = rules::dependencies(store, &relations, &traits, &snapshot, scans.as_deref())?;
+    let whole = store.versions().relation(backend::database(), part.key.relation.to_u32());
+    if part.key.zones.is_some() && dependencies.iter().any(|dependency| dependency.slot == whole) {
         // It would not outlive changes of other zones.
         return Err(Reason::WriterInProgress);
     }
+    let wishes = scans.map_or_else(Vec::new, |scans| rules::wishes(store, &relations, &scans, &[]));
     // When the part was looked up, its plan was good for these definitions.
     if rules::definitions(store) != seen || seen != planned.versions || seen != part.versions {
         return Err(Reason::DdlInProgress);
     }
-    Ok(dependencies)
+    Ok((dependencies, wishes))
 }
 
 /// The scan of a table that gives the rows of some of its zones, and may read all columns.

@@ -40,6 +40,17 @@ impl CatalogRow {
         (!tuple.is_null()).then(|| Self { cache, tuple })
     }
 
+    /// The statistics of a column of a relation, without those of its children. `None` if there are none.
+    pub fn find_statistics(relation: pg_sys::Oid, column: i16) -> Option<Self> {
+        let cache = pg_sys::SysCacheIdentifier::STATRELATTINH as i32;
+        let [relation, column, inherits] =
+            [pg_sys::Datum::from(relation), pg_sys::Datum::from(column), pg_sys::Datum::from(false)];
+        // SAFETY: a search with as many keys as the cache has.
+        let tuple = unsafe { kept!(pg_sys::SearchSysCache3(cache, relation, column, inherits)) };
+        // Made only where there is one: it gives back what it holds.
+        (!tuple.is_null()).then(|| Self { cache, tuple })
+    }
+
     /// The row, for calls of the server while it is held.
     pub fn as_tuple(&self) -> pg_sys::HeapTuple {
         self.tuple
@@ -60,6 +71,13 @@ impl CatalogRow {
                 || (!kept!(pg_sys::TransactionIdIsCurrentTransactionId(maker))
                     && !kept!(pg_sys::XidInMVCCSnapshot(maker, (&raw const *snapshot).cast_mut())))
         }
+    }
+
+    /// The columns of fixed width of a row of statistics (`STATRELATTINH`); `None` for a row of another catalog.
+    pub fn statistics(&self) -> Option<&pg_sys::FormData_pg_statistic> {
+        // SAFETY: the tuple is held, and this is the layout of its catalog's rows.
+        (self.cache == pg_sys::SysCacheIdentifier::STATRELATTINH as i32)
+            .then(|| unsafe { &*pg_sys::GETSTRUCT(self.tuple).cast::<pg_sys::FormData_pg_statistic>() })
     }
 
     /// The columns of fixed width of a function's row (`PROCOID`); `None` for a row of another catalog.

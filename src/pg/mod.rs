@@ -14,6 +14,7 @@ pub mod built_in_functions;
 pub mod catalog_row;
 pub mod catalog_scan;
 pub mod client;
+pub mod column_statistics;
 pub mod compat;
 pub mod computing;
 pub mod custom_scan;

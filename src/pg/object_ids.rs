@@ -22,3 +22,22 @@ pub const DATETIME_FAMILY_OID: u32 = 434;
 pub const FLOAT_FAMILY_OID: u32 = 1970;
 /// See above.
 pub const INTEGER_FAMILY_OID: u32 = 1976;
+
+/// Catalogs that describe relations (catalog/pg_*.h).
+pub const PG_ATTRIBUTE: u32 = 1249;
+/// See above.
+pub const PG_CLASS: u32 = 1259;
+/// See above.
+pub const PG_ATTRDEF: u32 = 2604;
+/// See above.
+pub const PG_CONSTRAINT: u32 = 2606;
+/// See above.
+pub const PG_INDEX: u32 = 2610;
+/// See above.
+pub const PG_INHERITS: u32 = 2611;
+/// See above.
+pub const PG_REWRITE: u32 = 2618;
+/// See above.
+pub const PG_POLICY: u32 = 3256;
+/// See above.
+pub const PG_PARTITIONED_TABLE: u32 = 3350;

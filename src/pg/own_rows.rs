@@ -1,18 +1,82 @@
 //! What the present transaction has changed in rows of catalogs: the versions that it has found and ended, and those
 //! that it leaves. Versions of rolled back subtransactions are neither. Reads catalogs; keeps nothing.
 
+use std::ffi::CStr;
+
 use pgrx::pg_sys;
 
 use super::catalog_scan::{Catalog, Rows, scan_versions};
+use super::object_ids::{
+    PG_ATTRDEF, PG_ATTRIBUTE, PG_CLASS, PG_CONSTRAINT, PG_INDEX, PG_INHERITS, PG_PARTITIONED_TABLE, PG_POLICY,
+    PG_REWRITE,
+};
 use super::search_path;
 
-const RELATIONS: Catalog =
-    Catalog { table: pg_sys::RelationRelationId, index: pg_sys::ClassOidIndexId, column: pg_sys::Anum_pg_class_oid };
-const COLUMNS: Catalog = Catalog {
-    table: pg_sys::AttributeRelationId,
-    index: pg_sys::AttributeRelidNumIndexId,
-    column: pg_sys::Anum_pg_attribute_attrelid,
-};
+/// A catalog whose rows describe relations.
+struct Description {
+    catalog: u32,
+    /// An index that begins with the relation.
+    index: u32,
+    /// The name of that column.
+    relation: &'static CStr,
+    /// Columns that no answer rests on.
+    beside: &'static [&'static CStr],
+}
+
+const fn description(
+    catalog: u32,
+    index: u32,
+    relation: &'static CStr,
+    beside: &'static [&'static CStr],
+) -> Description {
+    Description { catalog, index, relation, beside }
+}
+
+/// All that tell what a query finds in a relation. Rights are asked for at each hit, and triggers are for those who
+/// write. A foreign key says something about the table that has it.
+const DESCRIPTIONS: [Description; 10] = [
+    description(PG_CLASS, 2662, c"oid", &[c"relacl", c"relhastriggers"]),
+    description(PG_ATTRIBUTE, 2659, c"attrelid", &[c"attacl"]),
+    description(PG_INDEX, 2678, c"indrelid", &[]),
+    description(PG_CONSTRAINT, 2665, c"conrelid", &[]),
+    description(PG_ATTRDEF, 2656, c"adrelid", &[]),
+    description(PG_INHERITS, 2680, c"inhrelid", &[]),
+    description(PG_INHERITS, 2187, c"inhparent", &[]),
+    description(PG_REWRITE, 2693, c"ev_class", &[]),
+    description(PG_POLICY, 3258, c"polrelid", &[]),
+    description(PG_PARTITIONED_TABLE, 3351, c"partrelid", &[]),
+];
+
+/// Those of the catalogs that a transaction has changed, by their bits, which describe relations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Described(u16);
+
+impl Described {
+    /// All of them.
+    pub const ALL: Self = Self(u16::MAX);
+
+    /// Adds a catalog, if it is one of them.
+    pub fn add(&mut self, catalog: u32) {
+        for (bit, description) in DESCRIPTIONS.iter().enumerate() {
+            self.0 |= u16::from(description.catalog == catalog) << bit;
+        }
+    }
+
+    /// Leaves of these relations those of which the transaction has changed something that a query finds there, as far
+    /// as these catalogs tell, and those of which that cannot be told.
+    pub fn retain_changed(self, relations: &mut Vec<u32>) {
+        if relations.is_empty() {
+            return;
+        }
+        let changed = DESCRIPTIONS.iter().enumerate().filter(|(bit, _)| self.0 >> bit & 1 != 0);
+        // They are looked up once, as there may be thousands of relations.
+        let columns: Option<Vec<_>> = changed.map(|(_, description)| description.columns()).collect();
+        if let Some(columns) = columns {
+            relations.retain(|relation| !columns.iter().all(|own| own.are_same((*relation).into())));
+        }
+    }
+}
+
 const FUNCTIONS: Catalog = Catalog {
     table: pg_sys::ProcedureRelationId,
     index: pg_sys::ProcedureOidIndexId,
@@ -58,51 +122,66 @@ unsafe fn version(row: pg_sys::HeapTuple) -> Option<Version> {
     }
 }
 
-/// Returns true if the transaction has changed nothing of a relation but who may use it, as far as its own row and
-/// those of its columns tell. False if that cannot be told.
-pub fn has_same_definition(relation: pg_sys::Oid) -> bool {
-    are_same(RELATIONS, relation, pg_sys::Anum_pg_class_relacl)
-        && are_same(COLUMNS, relation, pg_sys::Anum_pg_attribute_attacl)
+impl Description {
+    /// Where its columns are; `None` if it has not all of them.
+    fn columns(&self) -> Option<Columns> {
+        let table = pg_sys::Oid::from(self.catalog);
+        // SAFETY: reads a catalog about a column, by its name.
+        let number = |name: &CStr| match unsafe { kept!(pg_sys::get_attnum(table, name.as_ptr())) } {
+            0 => None,
+            number => Some(i32::from(number)),
+        };
+        let rows = Catalog { table, index: self.index, column: number(self.relation)? as u32 };
+        Some(Columns { rows, beside: self.beside.iter().map(|name| number(name)).collect::<Option<_>>()? })
+    }
 }
 
-/// Returns true if the rows with this OID that the transaction leaves are those that it has found, but for the column
-/// `rights`.
-fn are_same(catalog: Catalog, oid: pg_sys::Oid, rights: u32) -> bool {
-    let (mut found, mut left, mut is_known) = (Vec::new(), Vec::new(), true);
-    // SAFETY: a catalog, with the column of its index, and rows of it.
-    let scanned = unsafe {
-        scan_versions(catalog, Rows::With(oid), |row, columns| {
-            match version(row) {
-                Some(Version::Found) => found.push(without(row, columns, rights)),
-                Some(Version::Left) => left.push(without(row, columns, rights)),
-                Some(Version::Other) => {}
-                None => is_known = false,
-            }
-            is_known
-        })
-    };
-    found.sort_unstable();
-    left.sort_unstable();
-    scanned.is_some() && is_known && found == left
+/// Where the columns of a `Description` are.
+struct Columns {
+    rows: Catalog,
+    beside: Vec<i32>,
 }
 
-/// The bytes of a row, as if one column were null.
+impl Columns {
+    /// Returns true if the rows of a relation that the transaction leaves are those that it has found.
+    fn are_same(&self, relation: pg_sys::Oid) -> bool {
+        let (mut found, mut left, mut is_known) = (Vec::new(), Vec::new(), true);
+        // SAFETY: a catalog, with the column of its index, and rows of it.
+        let scanned = unsafe {
+            scan_versions(self.rows, Rows::With(relation), |row, columns| {
+                match version(row) {
+                    Some(Version::Found) => found.push(without(row, columns, &self.beside)),
+                    Some(Version::Left) => left.push(without(row, columns, &self.beside)),
+                    Some(Version::Other) => {}
+                    None => is_known = false,
+                }
+                is_known
+            })
+        };
+        found.sort_unstable();
+        left.sort_unstable();
+        scanned.is_some() && is_known && found == left
+    }
+}
+
+/// The bytes of a row, as if some columns were null.
 ///
 /// # Safety
 /// A row of a table with these columns.
-unsafe fn without(row: pg_sys::HeapTuple, columns: pg_sys::TupleDesc, column: u32) -> Vec<u8> {
+unsafe fn without(row: pg_sys::HeapTuple, columns: pg_sys::TupleDesc, null: &[i32]) -> Vec<u8> {
     /// The head of a row ends with which columns are null.
     const HEAD: usize = std::mem::offset_of!(pg_sys::HeapTupleHeaderData, t_hoff);
-    let (mut column, mut value, mut is_null) = (column as i32, pg_sys::Datum::null(), true);
+    let mut numbers = null.to_vec();
+    let (mut values, mut are_null) = (vec![pg_sys::Datum::null(); null.len()], vec![true; null.len()]);
     // SAFETY: the caller's promise. The server makes a copy, in which nothing is left as it was in memory before.
     unsafe {
         let copy = kept!(pg_sys::heap_modify_tuple_by_cols(
             row,
             columns,
-            1,
-            &raw mut column,
-            &raw mut value,
-            &raw mut is_null
+            null.len() as i32,
+            numbers.as_mut_ptr(),
+            values.as_mut_ptr(),
+            are_null.as_mut_ptr()
         ));
         let bytes = std::slice::from_raw_parts((*copy).t_data.cast::<u8>(), (*copy).t_len as usize)[HEAD..].to_vec();
         kept!(pg_sys::heap_freetuple(copy));

@@ -154,6 +154,14 @@ unsafe extern "C-unwind" {
     pub fn standard_ExecutorFinish(query_desc: *mut pg_sys::QueryDesc);
     /// executor/executor.h
     pub fn standard_ExecutorEnd(query_desc: *mut pg_sys::QueryDesc);
+    /// executor/execPartition.h
+    pub fn ExecFindPartition(
+        node: *mut pg_sys::ModifyTableState,
+        root: *mut pg_sys::ResultRelInfo,
+        routing: *mut pg_sys::PartitionTupleRouting,
+        row: *mut pg_sys::TupleTableSlot,
+        state: *mut pg_sys::EState,
+    ) -> *mut pg_sys::ResultRelInfo;
     /// tcop/utility.h
     pub fn standard_ProcessUtility(
         plan: *mut pg_sys::PlannedStmt,

@@ -12,6 +12,7 @@ use super::opened_relations::plans_of;
 use super::unread_columns::unread_columns;
 use super::value_hash::{Form, form_of};
 use crate::pg::array::{Array, ElementType};
+use crate::pg::column_statistics::has_one_value;
 use crate::pg::row::Value;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, children, match_node};
@@ -179,18 +180,20 @@ pub fn values_of(scans: &[Scan], relation: u32, place_of: impl Fn(i16) -> Option
 }
 
 /// The column that would have to be known, too, so that `values_of` names values, or better ones; `None` if one is not
-/// enough. It is `EACH_ROW` if that is better than nothing, as columns are not read.
+/// enough. It is `EACH_ROW` if that is better than nothing, as columns are not read. A column that has one value in all
+/// rows, as far as is known, tells nothing: that by which leaves are told apart.
 pub fn missing_column(scans: &[Scan], relation: u32, place_of: impl Fn(i16) -> Option<usize>) -> Option<i16> {
     let has = |column| place_of(column).is_some();
     let mut own = scans.iter().filter(|scan| scan.relation == relation);
     let is_known = |condition: &Condition| condition.column != EACH_ROW && has(condition.column);
     let lacking = own.find(|scan| !scan.conditions.iter().any(is_known))?;
     let of_row = Some(EACH_ROW).filter(|_| lacking.unread != 0);
-    let candidates = lacking.conditions.first().map(|condition| condition.column).filter(|column| *column != EACH_ROW);
+    let mut columns = lacking.conditions.iter().map(|condition| condition.column);
+    let telling = columns.find(|column| *column != EACH_ROW && !has_one_value(relation, *column));
     let is_enough = |column: &i16| {
         values_of(scans, relation, |other| place_of(other).or((other == *column).then_some(0))).is_some()
     };
-    candidates.into_iter().chain(of_row).find(is_enough).filter(|column| !has(*column))
+    telling.into_iter().chain(of_row).find(is_enough).filter(|column| !has(*column))
 }
 
 /// Two columns that would have to be known together so that `values_of` named better values than it does by one of

@@ -37,4 +37,4 @@ pub use places::quietly;
 pub use slot::Slot;
 pub use slots::{SlotId, Versions};
 pub use snapshot::{SnapshotView, widen_xid};
-pub use tracked::{Registry, TrackedRelation};
+pub use tracked::{Registry, TrackedRelation, Usage};

@@ -20,14 +20,14 @@
 //! A line also names *quiet columns*: an UPDATE of these alone concerns no answer that does not read them. They never
 //! become more while a relation is tracked: an answer that reads none of those of today reads none of those of later.
 
-use crate::atomics::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use crate::atomics::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::versions::columns::{EACH_ROW, MOST_COLUMNS, TrackedColumns, Wish, Wishes};
 use crate::versions::places::{LINES, key_of, line_of};
 use crate::versions::sequence::SequenceWord;
 use crate::versions::slots::Versions;
 
 /// So many publications without a quiet one show that a relation is tracked in vain by `EACH_ROW` alone.
-const ENOUGH_LOUD: u64 = 1000;
+const ENOUGH_LOUD: u32 = 1000;
 /// A relation that was of no use for so long, in microseconds, gives way to another one.
 const IDLE_MICROS: i64 = 10 * 60 * 1_000_000;
 /// How exactly it is known when a line was of use last, in microseconds.
@@ -66,7 +66,9 @@ pub struct Line {
     /// These need not agree with the others: when an answer was stored last that rests on values, how many publications
     /// there were since the last quiet one, and the relation that was given back for that.
     last_use: AtomicI64,
-    loud: AtomicU64,
+    loud: AtomicU32,
+    /// Of the first line only: `Usage` of all.
+    usage: AtomicU32,
     vain_key: AtomicU64,
     wishes: Wishes,
 }
@@ -123,12 +125,32 @@ impl Line {
 
 impl From<LineState> for Line {
     fn from(state: LineState) -> Self {
-        let [key, columns, life, quiet, loud, vain_key] = std::array::from_fn(|_| AtomicU64::new(0));
+        let [key, columns, life, quiet, vain_key] = std::array::from_fn(|_| AtomicU64::new(0));
+        let [loud, usage] = std::array::from_fn(|_| AtomicU32::new(0));
         let [since, last_use] = std::array::from_fn(|_| AtomicI64::new(0));
         let (word, wishes) = (SequenceWord::moved(0), Wishes::default());
-        let line = Self { word, key, columns, life, since, quiet, last_use, loud, vain_key, wishes };
+        let line = Self { word, key, columns, life, since, quiet, last_use, loud, vain_key, wishes, usage };
         line.store(&state);
         line
+    }
+}
+
+/// How many relations are tracked, and which: another one for each change of that. It need not agree with the lines at
+/// every moment, so nothing may rest on it but what is worth doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage(u32);
+
+impl Usage {
+    /// In the high half it is counted how often a relation was taken in or out.
+    const CHANGE: u32 = 1 << 16;
+
+    /// No relation is tracked, and none has ever been.
+    pub const NONE: Self = Self(0);
+
+    /// Returns true if no relation is tracked.
+    #[must_use]
+    pub const fn is_none(self) -> bool {
+        self.0.is_multiple_of(Self::CHANGE)
     }
 }
 
@@ -160,6 +182,21 @@ impl<'a> Registry<'a> {
 
     fn line(&self, database: u32, relation: u32) -> &'a Line {
         &self.lines[line_of(database, relation)]
+    }
+
+    /// How many relations are tracked, as a hint.
+    #[inline]
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        Usage(self.lines[0].usage.load(Relaxed))
+    }
+
+    /// Counts a relation that is named by a line from now on, or not any more.
+    fn count(&self, more: u32) {
+        // The models do not ask for it.
+        if !cfg!(modelled) {
+            self.lines[0].usage.fetch_add(Usage::CHANGE.wrapping_add(more), Relaxed);
+        }
     }
 
     /// The columns whose values a writer of the relation notes and publishes; `None` if the relation is not tracked. To
@@ -257,7 +294,7 @@ impl<'a> Registry<'a> {
     #[must_use]
     pub fn open(&self, wish: &Wish, now: i64) -> Option<Step> {
         let key = key_of(wish.database, wish.relation);
-        let (mut generation, mut is_added) = (0, false);
+        let (mut generation, mut is_new, mut is_added) = (0, false, false);
         let line = self.line(wish.database, wish.relation);
         let is_vain = wish.column == EACH_ROW
             && line.vain_key.load(Relaxed) == key
@@ -269,13 +306,14 @@ impl<'a> Registry<'a> {
                 Phase::Settled if state.key == key && !state.tracked.has(wish.column) => state.tracked,
                 _ => return None,
             };
-            generation = before.generation + 1;
+            (generation, is_new) = (before.generation + 1, state.phase == Phase::Free);
             let tracked = TrackedColumns { generation, ..before.with(wish)? };
             is_added = tracked.added_since(&before).is_some();
             Some(LineState { key, tracked, phase: Phase::Opening, since: now })
         });
         if is_open {
             line.loud.store(0, Relaxed);
+            self.count(u32::from(is_new));
         }
         is_open.then_some(Step { line: line_of(wish.database, wish.relation), generation, is_added })
     }
@@ -298,10 +336,13 @@ impl<'a> Registry<'a> {
 
     /// The last step of taking a relation out. The version of its coarse slot has moved.
     pub fn free(&self, step: Step) {
-        self.lines[step.line % LINES].change(|state| {
+        let is_freed = self.lines[step.line % LINES].change(|state| {
             let is_same = state.tracked.generation == step.generation && state.phase == Phase::Closing;
             is_same.then_some(LineState { key: 0, phase: Phase::Free, ..state })
         });
+        if is_freed {
+            self.count(1_u32.wrapping_neg());
+        }
     }
 
     /// All tracked relations.

@@ -7,10 +7,13 @@
 //! is noted must be true.
 //!
 //! In the order in which the files may import each other: `watched` lists the statements under way that write to
-//! tracked relations, and puts the routine in and back; `noted` has what the transaction has noted; `routine` is that
-//! copy, whose functions note; `statements` begins and ends watching.
+//! tracked relations, and puts the routine in and back; `noted` has what the transaction has noted; `expected` finds
+//! the relation of which a row is about to be changed; `routine` is that copy, whose functions note; `routed` tells
+//! whether rows may come to tracked leaves; `statements` begins and ends watching.
 
+mod expected;
 mod noted;
+mod routed;
 mod routine;
 mod statements;
 mod watched;

@@ -57,18 +57,26 @@ impl Notes {
 }
 
 static NOTED: Local<RefCell<Notes>> = Local::new(RefCell::new(Notes { all: Vec::new(), used: 0 }));
-/// The transaction has begun to write to a tracked relation.
+/// The transaction has begun a statement that may write to a tracked relation.
 static IS_BUSY: Local<Cell<bool>> = Local::new(Cell::new(false));
 
-/// Returns true if the transaction has not written to a tracked relation: nothing is noted, and nothing watched.
+/// Nodes are about to be watched.
+pub fn begin() {
+    attention::leave_for_end();
+    IS_BUSY.set(true);
+}
+
+/// Returns true if no statement of the transaction may have written to a tracked relation: nothing is noted, and
+/// nothing watched.
 #[inline]
 pub fn is_idle() -> bool {
     !IS_BUSY.get()
 }
 
-/// Where the changes of a relation are noted, and its columns; `None` if they are not noted. A statement begins that
-/// may change it, and finds that these columns are tracked. Their types are those of this statement: an earlier one may
-/// have found others, in a subtransaction that was rolled back. Updates of its own set the columns of `changed`.
+/// Where the changes of a relation are noted, and its columns; `None` if they are not noted. A statement is about to
+/// change a row of it for the first time, and finds that these columns are tracked. Their types are those of this
+/// statement: an earlier one may have found others, in a subtransaction that was rolled back. Updates of its own set
+/// the columns of `changed`.
 ///
 /// # Safety
 /// The relation must be open.
@@ -83,9 +91,7 @@ pub unsafe fn place_for(relation: pg_sys::Relation, tracked: TrackedColumns, cha
     if let Some((place, wants_more)) = known {
         return wants_more.then_some((place, columns));
     }
-    attention::leave_for_end();
     relcache_listener::listen(relation_changed);
-    IS_BUSY.set(true);
     let place = NOTED.with_borrow_mut(|notes| notes.begin(number, tracked))?;
     Some((place, columns))
 }
@@ -223,7 +229,7 @@ fn aspect((column, hash): ColumnValue, is_quiet: bool) -> ColumnValue {
 }
 
 /// Notes a change that the heap has made: the row that a slot holds has come, or a version of a row has gone, or both.
-/// If nothing more is to be noted, the node is watched no more. May raise.
+/// If nothing more is to be noted, the node is told. May raise.
 ///
 /// # Safety
 /// The query of the node must be under way, and the slot, if it is not null, hold a row of its relation.
@@ -237,7 +243,7 @@ pub unsafe fn note(
     // SAFETY: the caller's promise. Nothing is borrowed while values are read.
     unsafe {
         // A function that a constraint calls may change another row, which need not keep anything.
-        let is_own = std::ptr::eq(new, (*watched.target).ri_newTupleSlot);
+        let is_own = change == RowChange::Update && std::ptr::eq(new, (*watched.target).ri_newTupleSlot);
         let found = || {
             let read = (*watched.target).ri_oldTupleSlot;
             let before = old.filter(|_| !(is_own && columns.keeps_values)).map(|old| match old {
@@ -268,7 +274,7 @@ pub unsafe fn note(
             rows.wants_more()
         });
         if !goes_on {
-            watched::let_go(watched);
+            watched::count_in_vain(watched.below);
         }
     }
 }
@@ -283,7 +289,7 @@ fn wants_more(place: usize) -> bool {
 ///
 /// # Safety
 /// Null, or a slot for versions in the heap.
-unsafe fn holds(slot: *const pg_sys::TupleTableSlot, version: pg_sys::ItemPointerData) -> bool {
+pub unsafe fn holds(slot: *const pg_sys::TupleTableSlot, version: pg_sys::ItemPointerData) -> bool {
     // SAFETY: the caller's promise.
     unsafe { slot.as_ref() }.is_some_and(|slot| {
         let place = |at: pg_sys::ItemPointerData| (at.ip_blkid.bi_hi, at.ip_blkid.bi_lo, at.ip_posid);

@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use arrow_cache_core::versions::noted_rows::RowChange;
 use pgrx::pg_sys;
 
-use super::watched::heap;
-use super::{noted, watched};
+use super::watched::{Watched, heap};
+use super::{expected, noted, watched};
 use crate::pg::compat::UpdatedIndexes;
 use crate::pg::error_passing::edge;
 
@@ -34,7 +34,8 @@ macro_rules! of_heap {
     };
 }
 
-/// The heap has made the change for which a row was given: notes it, where the routine stands for it.
+/// The heap has made the change for which a row was given: notes it, where the routine stands for it. Returns for what
+/// it stood.
 ///
 /// # Safety
 /// As `noted::note`, of an open relation.
@@ -43,12 +44,12 @@ unsafe fn note_last(
     change: RowChange,
     new: *mut pg_sys::TupleTableSlot,
     old: Option<pg_sys::ItemPointerData>,
-) {
+) -> Option<Watched> {
     // SAFETY: the caller's promise.
     unsafe {
-        if let Some(watched) = watched::take_standing(relation) {
-            noted::note(&watched, change, new, old);
-        }
+        let watched = watched::take_standing(relation)?;
+        noted::note(&watched, change, new, old);
+        Some(watched)
     }
 }
 
@@ -77,7 +78,7 @@ unsafe extern "C-unwind" fn tuple_insert(
     // SAFETY: the server's own arguments, passed on unchanged; the relation is open, and the slot holds the new row.
     unsafe {
         direct!(of_heap!(tuple_insert)(relation, slot, command, options, state));
-        edge(|| note_last(relation, RowChange::Insert, slot, None));
+        edge(|| _ = note_last(relation, RowChange::Insert, slot, None));
     }
 }
 
@@ -139,7 +140,12 @@ unsafe extern "C-unwind" fn tuple_delete(
             direct!(of_heap!(tuple_delete)(relation, place, command, snapshot, crosscheck, waits, failure, moves));
         // Otherwise the executor may try again, with a newer version.
         if result == pg_sys::TM_Result::TM_Ok {
-            edge(|| note_last(relation, RowChange::Delete, std::ptr::null_mut(), Some(version)));
+            edge(|| {
+                let watched = note_last(relation, RowChange::Delete, std::ptr::null_mut(), Some(version));
+                if let Some(watched) = watched.filter(|_| moves) {
+                    expected::expect_moved(&watched, version, routine());
+                }
+            });
         }
         result
     }
@@ -164,7 +170,7 @@ unsafe extern "C-unwind" fn tuple_update(
             relation, place, slot, command, snapshot, crosscheck, waits, failure, lock_mode, indexes
         ));
         if result == pg_sys::TM_Result::TM_Ok {
-            edge(|| note_last(relation, RowChange::Update, slot, Some(version)));
+            edge(|| _ = note_last(relation, RowChange::Update, slot, Some(version)));
         }
         result
     }

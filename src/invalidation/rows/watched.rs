@@ -1,6 +1,8 @@
 //! The nodes under way that change rows of tracked relations, and whether the watching routine stands in the
 //! description of such a relation. State of this backend; no lock.
 //!
+//! A node may change rows of many relations: leaves, children. One of these is watched when the first row for it comes.
+//!
 //! The routine stands from when a row has come out of the node below, to be changed, until the change is made, the next
 //! row is asked for, or the statement fails. `heap_getnext` refuses to go on while it stands, so any other scan of the
 //! relation takes it back as it begins: then what is changed before the next row is not noted.
@@ -39,17 +41,32 @@ pub struct Columns {
     pub is_quiet: bool,
 }
 
-/// A node that changes rows of one tracked relation.
+/// A node that changes rows of relations of which some may be tracked.
 #[derive(Clone, Copy)]
-pub struct Watched {
+pub struct Node {
     /// The state of its query.
     pub query: *const pg_sys::EState,
+    /// The node itself.
+    pub state: *mut pg_sys::ModifyTableState,
     /// The node below, which gives it the rows.
     pub below: *mut pg_sys::PlanState,
     /// What the node below does by itself.
     pub next_row: NextRow,
-    /// The relation whose rows it changes, as the executor knows it.
-    pub target: *const pg_sys::ResultRelInfo,
+    /// It changes rows of one relation only, which it has named.
+    pub is_alone: bool,
+    /// So many of its rows were not to be noted.
+    pub in_vain: u32,
+}
+
+/// A tracked relation whose rows a node changes.
+#[derive(Clone, Copy)]
+pub struct Watched {
+    /// The node.
+    pub node: *mut pg_sys::ModifyTableState,
+    /// The node below it.
+    pub below: *mut pg_sys::PlanState,
+    /// The relation, as the executor knows it.
+    pub target: *mut pg_sys::ResultRelInfo,
     pub relation: pg_sys::Relation,
     /// Where changes of the relation are noted.
     pub place: usize,
@@ -65,23 +82,42 @@ impl Watched {
     }
 }
 
-/// Nodes that the list keeps memory for when its transaction ends.
+/// What is watched. The innermost statement comes last.
+struct All {
+    nodes: Vec<Node>,
+    relations: Vec<Watched>,
+}
+
+/// Nodes, and relations, that the lists keep memory for when their transaction ends.
 const KEPT: usize = 16;
+/// So many rows of a node that need not be noted show that it is not worth asking for each.
+const MOST_IN_VAIN: u32 = 100;
 
-/// The innermost statement comes last.
-static WATCHED: Local<RefCell<Vec<Watched>>> = Local::new(RefCell::new(Vec::new()));
+static WATCHED: Local<RefCell<All>> = Local::new(RefCell::new(All { nodes: Vec::new(), relations: Vec::new() }));
 
-/// Watches one more.
+fn relations<T>(look: impl FnOnce(&mut Vec<Watched>) -> T) -> T {
+    WATCHED.with_borrow_mut(|all| look(&mut all.relations))
+}
+
+/// Watches one more node.
+///
+/// # Errors
+/// There is no memory.
+pub fn add_node(node: Node) -> Result<(), OutOfMemory> {
+    WATCHED.with_borrow_mut(|all| all.nodes.add(node))
+}
+
+/// Watches one more relation, whose rows a watched node changes.
 ///
 /// # Errors
 /// There is no memory.
 pub fn add(watched: Watched) -> Result<(), OutOfMemory> {
-    WATCHED.with_borrow_mut(|all| all.add(watched))
+    relations(|all| all.add(watched))
 }
 
-/// Returns true if the node above this one is watched.
-pub fn is_watched(below: *mut pg_sys::PlanState) -> bool {
-    WATCHED.with_borrow(|all| all.iter().any(|watched| watched.below == below))
+/// The watched node above this one.
+pub fn node_above(below: *mut pg_sys::PlanState) -> Option<Node> {
+    WATCHED.with_borrow(|all| all.nodes.iter().rfind(|node| node.below == below).copied())
 }
 
 /// The heap's own routine.
@@ -90,7 +126,7 @@ pub fn heap() -> &'static pg_sys::TableAmRoutine {
     unsafe { &*server::GetHeapamTableAmRoutine() }
 }
 
-/// Takes the routine back for one node.
+/// Takes the routine back for one relation of a node.
 ///
 /// # Safety
 /// The query of the node must be under way, or have failed and not let its relations go yet.
@@ -104,12 +140,12 @@ unsafe fn take_back(all: &mut [Watched], place: usize) {
     }
 }
 
-/// Takes the routine back for the nodes that `is_one` chooses.
+/// Takes the routine back for what `is_one` chooses.
 ///
 /// # Safety
 /// As `take_back`.
 unsafe fn take_back_of(is_one: impl Fn(&Watched) -> bool) {
-    WATCHED.with_borrow_mut(|all| {
+    relations(|all| {
         for place in 0..all.len() {
             if is_one(&all[place]) {
                 // SAFETY: the caller's promise.
@@ -125,22 +161,24 @@ unsafe fn take_back_of(is_one: impl Fn(&Watched) -> bool) {
 /// # Safety
 /// The query of the node must be under way.
 pub unsafe fn before_row(below: *mut pg_sys::PlanState) -> Option<NextRow> {
-    WATCHED.with_borrow_mut(|all| {
-        let place = all.iter().rposition(|watched| watched.below == below)?;
-        // SAFETY: the caller's promise.
-        unsafe { take_back(all, place) };
-        Some(all[place].next_row)
-    })
+    // SAFETY: the caller's promise.
+    unsafe { take_back_of(|watched| watched.below == below) };
+    node_above(below).map(|node| node.next_row)
 }
 
-/// The node above this one has got a row: puts `routine` in the description of the relation that it changes, in the
-/// place of the heap's.
+/// A node is about to change a row of a relation: puts `routine` in the description of that, in the place of the
+/// heap's. Returns false if the relation is not watched for the node.
 ///
 /// # Safety
 /// The query of the node must be under way.
-pub unsafe fn after_row(below: *mut pg_sys::PlanState, routine: &'static pg_sys::TableAmRoutine) {
-    WATCHED.with_borrow_mut(|all| {
-        let Some(watched) = all.iter_mut().rfind(|watched| watched.below == below) else { return };
+pub unsafe fn stand_for(
+    node: *mut pg_sys::ModifyTableState,
+    target: *mut pg_sys::ResultRelInfo,
+    routine: &'static pg_sys::TableAmRoutine,
+) -> bool {
+    relations(|all| {
+        let is_it = |watched: &&mut Watched| watched.node == node && watched.target == target;
+        let Some(watched) = all.iter_mut().rfind(is_it) else { return false };
         // SAFETY: the caller's promise: the relation is open.
         unsafe {
             let place = &raw mut (*watched.relation).rd_tableam;
@@ -149,27 +187,47 @@ pub unsafe fn after_row(below: *mut pg_sys::PlanState, routine: &'static pg_sys:
             }
             watched.stands = std::ptr::eq(*place, routine);
         }
-    });
+        true
+    })
 }
 
-/// No more changes of this node are noted: the node below does what it does by itself.
+/// A row of this node is not to be noted. After many of these the node is watched no more.
+///
+/// # Safety
+/// As `let_go`.
+pub unsafe fn count_in_vain(below: *mut pg_sys::PlanState) {
+    let is_enough = WATCHED.with_borrow_mut(|all| {
+        let node = all.nodes.iter_mut().rfind(|node| node.below == below);
+        node.is_some_and(|node| {
+            node.in_vain += 1;
+            node.is_alone || node.in_vain >= MOST_IN_VAIN
+        })
+    });
+    if is_enough {
+        // SAFETY: the caller's promise.
+        unsafe { let_go(below) };
+    }
+}
+
+/// No more changes of a node are noted: the node below does what it does by itself.
 ///
 /// # Safety
 /// The query of the node must be under way.
-pub unsafe fn let_go(watched: &Watched) {
+unsafe fn let_go(below: *mut pg_sys::PlanState) {
+    let Some(node) = node_above(below) else { return };
     // SAFETY: the caller's promise. The server calls the one field, or the other one by way of measuring.
     unsafe {
-        let below = &mut *watched.below;
-        let watching = below.ExecProcNodeReal.replace(watched.next_row);
+        let below = &mut *below;
+        let watching = below.ExecProcNodeReal.replace(node.next_row);
         if below.ExecProcNode.map(|called| called as usize) == watching.map(|called| called as usize) {
-            below.ExecProcNode = Some(watched.next_row);
+            below.ExecProcNode = Some(node.next_row);
         }
     }
 }
 
 /// The innermost node for which the routine stands in the description of a relation.
 pub fn standing(relation: pg_sys::Relation) -> Option<Watched> {
-    WATCHED.with_borrow(|all| all.iter().rfind(|watched| watched.is_for(relation)).copied())
+    relations(|all| all.iter().rfind(|watched| watched.is_for(relation)).copied())
 }
 
 /// The same, and takes it back: the change is made.
@@ -177,7 +235,7 @@ pub fn standing(relation: pg_sys::Relation) -> Option<Watched> {
 /// # Safety
 /// The relation must be open.
 pub unsafe fn take_standing(relation: pg_sys::Relation) -> Option<Watched> {
-    WATCHED.with_borrow_mut(|all| {
+    relations(|all| {
         let place = all.iter().rposition(|watched| watched.is_for(relation));
         // SAFETY: the caller's promise: a query for whose node it stands is under way.
         unsafe {
@@ -207,9 +265,18 @@ pub unsafe fn take_back_from(relation: pg_sys::Relation) {
 /// # Safety
 /// The query must be under way, or have failed and not let its relations go yet.
 pub unsafe fn remove(query: *const pg_sys::EState) {
-    // SAFETY: the caller's promise.
-    unsafe { take_back_of(|watched| std::ptr::eq(watched.query, query)) };
-    WATCHED.with_borrow_mut(|all| all.retain(|watched| !std::ptr::eq(watched.query, query)));
+    WATCHED.with_borrow_mut(|all| {
+        while let Some(place) = all.nodes.iter().position(|node| std::ptr::eq(node.query, query)) {
+            let below = all.nodes.remove(place).below;
+            for place in 0..all.relations.len() {
+                if all.relations[place].below == below {
+                    // SAFETY: the caller's promise.
+                    unsafe { take_back(&mut all.relations, place) };
+                }
+            }
+            all.relations.retain(|watched| watched.below != below);
+        }
+    });
 }
 
 /// Takes the routine back, whoever it stands for, when a transaction has failed.
@@ -229,7 +296,9 @@ pub unsafe fn take_all_back() {
 /// Watches nothing any more, when a transaction has ended.
 pub fn forget() {
     WATCHED.with_borrow_mut(|all| {
-        all.clear();
-        all.shrink_to(KEPT);
+        all.nodes.clear();
+        all.nodes.shrink_to(KEPT);
+        all.relations.clear();
+        all.relations.shrink_to(KEPT);
     });
 }
