@@ -231,8 +231,9 @@ def test_a_statement_that_is_known_to_be_quick_is_looked_up_and_not_stored(conne
     hasty.execute("""
         CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 20) g;
         CREATE FUNCTION waits(a int, sought int) RETURNS boolean STABLE LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+            DECLARE nothing text;
             BEGIN
-                IF a = 1 AND sought = 99 THEN PERFORM pg_sleep(0.5); END IF;
+                IF a = 1 AND sought = 99 THEN nothing := pg_sleep(0.5); END IF;
                 RETURN true;
             END $$;
         SECURITY LABEL FOR pg_arrow_cache ON FUNCTION waits(int, int) IS 'pure'""")
