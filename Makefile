@@ -45,7 +45,7 @@ help:
 	@echo 'make lint            formatting, clippy (also for 16), layering rules, agreement of the versions'
 	@echo 'make audit-functions are the functions that count as reading no setting still those of the server? See CONTRIBUTING.md'
 	@echo 'make audit-dependencies  licences and advisories of the crates (cargo-deny, which it compiles)'
-	@echo 'make loom            orders of memory accesses in the core, in all executions of small models; some ten minutes'
+	@echo 'make loom            orders of memory accesses in the core, in all executions of small models; a minute, and one to compile'
 	@echo 'make miri            undefined behaviour in tests of the core, with a nightly compiler; some ten minutes'
 	@echo 'make soak            one server for two hours (SOAK_SECONDS): answers, check() and the memory of each process; draws a plot'
 	@echo 'make setup           only what the others do first: packages, target/venv'
@@ -156,7 +156,7 @@ audit-dependencies:
 	@scripts/setup.sh rust
 	@scripts/audit-dependencies.sh
 
-# Not among the suites: both take long. In loom, each place that asks for an order is made weaker, one after the other.
+# Not among the suites. In loom, each place that asks for an order is made weaker, one after the other.
 loom:
 	@scripts/setup.sh rust
 	cd core/loom && CARGO_TARGET_DIR=$(CURDIR)/target/loom cargo test --locked --lib models:: -- --nocapture --test-threads=1

@@ -37,8 +37,9 @@ class Standby(private.Standby):
                          conf={**SERVER_CONF, "pg_arrow_cache.memory": "128MB"})
 
     def catch_up(self):
-        """Waits until everything is replayed that the primary has written up to now."""
-        target = self.primary.psql("SELECT pg_current_wal_insert_lsn()")
+        """Waits until everything is replayed that the primary has committed up to now."""
+        # The place of the next record may lie behind the head of a new page, which nobody sends before that record is there.
+        target = self.primary.psql("SELECT pg_current_wal_flush_lsn()")
         deadline = time.monotonic() + CATCH_UP_TIMEOUT_S
         while self.psql(f"SELECT pg_last_wal_replay_lsn() >= '{target}'") != "t":
             if time.monotonic() > deadline:

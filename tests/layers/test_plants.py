@@ -41,6 +41,9 @@ class Plants(unittest.TestCase):
                 for text in (plant.right, plant.wrong):
                     self.assertEqual([text.count(one) for one in "([{"], [text.count(one) for one in ")]}"])
                 self.assertEqual(plant.wrong == "" or plant.wrong.endswith(";"), plant.right.endswith(";"))
+                self.assertNotRegex(plant.right, r"^[^{;]*=>", "an arm of a match")
+                before, _, _ = (ROOT / plant.file).read_text().partition(plant.right)
+                self.assertFalse(before.endswith((".", "::")), "the name of a method, or of a function without its path")
 
     def test_there_are_plants_in_ten_rooms_outside_of_the_kernel(self):
         outside = [plant.file for plant in self.plants if plant.outside]

@@ -9,6 +9,7 @@ use loom::sync::atomic as followed;
 use std::cell::{RefCell, UnsafeCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
+use std::rc::Rc;
 
 pub use loom::hint::spin_loop;
 pub use loom::thread::yield_now;
@@ -33,13 +34,14 @@ enum Followed {
 /// What one search through all executions has come to know, and what loom follows in the present one.
 #[derive(Default)]
 pub struct Run {
-    /// The atomics that are used, by their addresses. Loom takes it for a race if one is made while threads run that
-    /// use it.
-    known: BTreeMap<usize, Width>,
+    model: &'static str,
+    /// The atomics that each model uses, by their addresses. Loom takes it for a race if one is made while threads run
+    /// that use it. Each execution makes those of its model, and no others: one model alone uses all slots.
+    known: BTreeMap<&'static str, BTreeMap<usize, Width>>,
     /// Those that threads have met for the first time in this execution: it does not count then.
     met: bool,
     do_threads_run: bool,
-    now: BTreeMap<usize, &'static Followed>,
+    now: BTreeMap<usize, Rc<Followed>>,
     weaker: Option<Place>,
     /// All places that ask for an order.
     places: BTreeSet<Place>,
@@ -50,9 +52,9 @@ thread_local! {
     static RUN: RefCell<Run> = RefCell::default();
 }
 
-/// Begins a search in which this place is weaker.
-pub fn begin_search(weaker: Option<Place>) {
-    RUN.with_borrow_mut(|run| *run = Run { weaker, known: std::mem::take(&mut run.known), ..Run::default() });
+/// Begins a search through the executions of a model, in which this place is weaker.
+pub fn begin_search(model: &'static str, weaker: Option<Place>) {
+    RUN.with_borrow_mut(|run| *run = Run { model, weaker, known: std::mem::take(&mut run.known), ..Run::default() });
 }
 
 /// Begins an execution, with the atomics that are known.
@@ -61,7 +63,7 @@ pub fn begin_execution() {
         run.do_threads_run = false;
         run.met = false;
         run.now.clear();
-        run.known.clone()
+        run.known.get(run.model).cloned().unwrap_or_default()
     });
     for (address, width) in known {
         make(address, width);
@@ -83,28 +85,25 @@ pub fn places() -> BTreeSet<Place> {
     RUN.with_borrow(|run| run.places.clone())
 }
 
-fn make(address: usize, width: Width) -> &'static Followed {
+fn make(address: usize, width: Width) -> Rc<Followed> {
     // SAFETY: the address is that of an atomic of this width, which nobody writes: values are in the atomics of loom.
-    let made = unsafe {
+    let made = Rc::new(unsafe {
         match width {
             Width::U64 => Followed::U64(followed::AtomicU64::new(*(address as *const u64))),
             Width::I64 => Followed::I64(followed::AtomicI64::new(*(address as *const i64))),
             Width::U32 => Followed::U32(followed::AtomicU32::new(*(address as *const u32))),
         }
-    };
-    // Some bytes for each atomic and execution are given up, so that no thread of an execution is in the way when it is
-    // cleared.
-    let made: &'static Followed = Box::leak(Box::new(made));
-    RUN.with_borrow_mut(|run| run.now.insert(address, made));
+    });
+    RUN.with_borrow_mut(|run| run.now.insert(address, made.clone()));
     made
 }
 
-fn of(address: usize, width: Width) -> &'static Followed {
-    if let Some(there) = RUN.with_borrow(|run| run.now.get(&address).copied()) {
+fn of(address: usize, width: Width) -> Rc<Followed> {
+    if let Some(there) = RUN.with_borrow(|run| run.now.get(&address).cloned()) {
         return there;
     }
     let is_late = RUN.with_borrow_mut(|run| {
-        run.known.insert(address, width);
+        run.known.entry(run.model).or_default().insert(address, width);
         run.met |= run.do_threads_run;
         run.do_threads_run
     });
@@ -149,9 +148,10 @@ macro_rules! atomic {
                 Self(UnsafeCell::new(value))
             }
 
-            fn followed(&self) -> &'static followed::$name {
-                match of(self.0.get().addr(), Width::$width) {
-                    Followed::$width(there) => there,
+            #[track_caller]
+            fn followed<R>(&self, act: impl FnOnce(&followed::$name) -> R) -> R {
+                match &*of(self.0.get().addr(), Width::$width) {
+                    Followed::$width(there) => act(there),
                     _ => panic!("one address, two widths"),
                 }
             }
@@ -159,19 +159,19 @@ macro_rules! atomic {
             #[track_caller]
             pub fn load(&self, order: Ordering) -> $value {
                 let order = ordering(order, Location::caller());
-                self.followed().load(order)
+                self.followed(|there| there.load(order))
             }
 
             #[track_caller]
             pub fn store(&self, value: $value, order: Ordering) {
                 let order = ordering(order, Location::caller());
-                self.followed().store(value, order);
+                self.followed(|there| there.store(value, order));
             }
 
             #[track_caller]
             pub fn swap(&self, value: $value, order: Ordering) -> $value {
                 let order = ordering(order, Location::caller());
-                self.followed().swap(value, order)
+                self.followed(|there| there.swap(value, order))
             }
 
             #[track_caller]
@@ -184,7 +184,7 @@ macro_rules! atomic {
             ) -> Result<$value, $value> {
                 let order = ordering(order, Location::caller());
                 let failed = ordering(failed, Location::caller());
-                self.followed().compare_exchange(from, to, order, failed)
+                self.followed(|there| there.compare_exchange(from, to, order, failed))
             }
 
             #[track_caller]
@@ -231,7 +231,7 @@ macro_rules! atomic {
                     return value;
                 }
                 let order = ordering(order, Location::caller());
-                self.followed().$method(value, order)
+                self.followed(|there| there.$method(value, order))
             }
         )*
     };

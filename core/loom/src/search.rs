@@ -37,7 +37,7 @@ pub fn run(model: &Model, weaker: Option<Place>) -> Ran {
     let hook = take_hook();
     set_hook(Box::new(|_| ()));
     let ran = loop {
-        atomics::begin_search(weaker.clone());
+        atomics::begin_search(model.name, weaker.clone());
         let executions = Arc::new(AtomicUsize::new(0));
         let (counted, body) = (executions.clone(), model.body);
         let mut builder = loom::model::Builder::new();

@@ -13,7 +13,7 @@ from support.sweeps import rounds, sweep
 from support.windows import after, sessions
 
 SEED = int(os.environ.get("RANDOM_SEED") or random.SystemRandom().randrange(2**32))
-WINDOWS = rounds(80, 200)
+WINDOWS = rounds(80, 120)
 
 # Rows of the first minutes have values that other columns cannot be computed from.
 SCHEMA = """

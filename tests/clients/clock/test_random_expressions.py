@@ -15,7 +15,7 @@ import psycopg.types.string
 from support.sweeps import rounds, sweep
 
 SEED = int(os.environ.get("RANDOM_SEED") or random.SystemRandom().randrange(2**32))
-EXPRESSIONS = rounds(120, 300)
+EXPRESSIONS = rounds(120, 180)
 MOMENTS = 12
 
 STYLES = ("DateStyle = 'ISO, MDY'", "DateStyle = 'ISO, MDY'", "DateStyle = 'German, DMY'", "DateStyle = 'SQL, YMD'", "IntervalStyle = 'postgres'",

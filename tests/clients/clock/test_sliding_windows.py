@@ -13,7 +13,7 @@ from support.sweeps import rounds, sweep
 from support.windows import BY_INDEX, START, after, sessions
 
 SEED = int(os.environ.get("RANDOM_SEED") or random.SystemRandom().randrange(2**32))
-WINDOWS = rounds(500, 1500)
+WINDOWS = rounds(500, 800)
 
 # How the table of the questions is made.
 LAYOUTS = {

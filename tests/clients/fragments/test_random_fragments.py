@@ -10,7 +10,7 @@ from support import random_sessions
 from support.sweeps import rounds, sweep
 
 SEED = int(os.environ.get("RANDOM_SEED", 20261123))
-STEPS = rounds(800, 2000)
+STEPS = rounds(800, 1200)
 TEXTS = ["row 7"]
 OPTIONS = "-c pg_arrow_cache.debug_force_fragments=on"
 QUERIES = world_of.COMBINED + world_of.OTHER_CONDITIONS + world_of.RAISING + world_of.PLAIN

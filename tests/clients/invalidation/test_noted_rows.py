@@ -10,10 +10,11 @@ import pytest
 
 from support.asking import Asking, until_locked_out
 from support.memory_ways import private
+from support.shared_slots import outlives
 
 TENANTS = range(1, 13)
-# How a change is published: for the tenants it concerns, or for the whole table.
-PRECISE, COARSE = "precise", "coarse"
+# How a change is published: for the tenants it concerns; for so many that some of the others share slots with these; for the whole table.
+PRECISE, MANY, COARSE = "precise", "many", "coarse"
 
 SCHEMA = """
     CREATE TABLE t (id int PRIMARY KEY, tenant int, v int, note text);
@@ -51,17 +52,12 @@ def question(tenant):
 class World:
     def __init__(self, connect):
         self.reader, self.writer = connect(), connect()
-        for _ in range(5):
-            self.writer.execute(SCHEMA)
-            self.refill_all()
-            # What was stored before the table was tracked rests on all of it.
-            self.writer.execute("UPDATE t SET note = 'other'")
-            self.refill_all()
-            # Another table may have its place in the registry.
-            if self.writer.execute("SELECT count(*) FROM arrow_cache.tracked WHERE relation = 't'::regclass").fetchone()[0]:
-                return
-            self.writer.execute("DROP TABLE t, log, parent, source")
-        pytest.fail("the table is not tracked")
+        self.writer.execute(SCHEMA)
+        self.refill_all()
+        # What was stored before the table was tracked rests on all of it.
+        self.writer.execute("UPDATE t SET note = 'other'")
+        self.refill_all()
+        assert self.writer.rows("SELECT columns FROM arrow_cache.tracked WHERE relation = 't'::regclass") == [(["tenant"],)]
 
     def refill_all(self):
         """A definition has changed: answers are stored anew."""
@@ -77,11 +73,15 @@ class World:
 
     def check(self, changed, how):
         """Looks at each tenant's answer after a change, and has all stored again."""
+        hits = set()
         for tenant in TENANTS:
             rows, status = self.reader.rows(question(tenant)), self.reader.status()
             assert rows == self.reader.uncached(question(tenant)), tenant
-            outlives = how == PRECISE and tenant not in changed
-            assert (status == "HIT") == outlives, (tenant, status)
+            if status == "HIT":
+                hits.add(tenant)
+        expected = set() if how == COARSE else set(TENANTS) - set(changed)
+        assert hits <= expected, hits
+        outlives(len(hits) >= len(expected) / (2 if how == MANY else 1), hits)
         self.refill_all()
 
 
@@ -134,7 +134,7 @@ CHANGES = {
     "on conflict do update": ("", "INSERT INTO t VALUES (5, 9, 1), (1000, 9, 1) ON CONFLICT (id) DO UPDATE SET v = 0", [6, 9], PRECISE),
     "1,001 rows": ("", "INSERT INTO t SELECT 1000 + g, 5, 1 FROM generate_series(1, 1001) g", TENANTS, COARSE),
     "1,000 rows": ("", "INSERT INTO t SELECT 1000 + g, 5, 1 FROM generate_series(1, 1000) g", [5], PRECISE),
-    "1,000 values": ("", "INSERT INTO t SELECT 1000 + g, 1000 + g, 1 FROM generate_series(1, 1000) g", [], PRECISE),
+    "1,000 values": ("", "INSERT INTO t SELECT 1000 + g, 1000 + g, 1 FROM generate_series(1, 1000) g", [], MANY),
     "changes of 1,001 rows at two levels":
         ("", "INSERT INTO t SELECT 1000 + g, 1000 + g, 1 FROM generate_series(1, 600) g; SAVEPOINT s;"
              " DELETE FROM t WHERE id BETWEEN 1001 AND 1401; RELEASE s", TENANTS, COARSE),
@@ -422,25 +422,27 @@ def test_values_that_are_stored_in_another_form(connect):
             found.append(reader.status())
         return found
 
-    def after(change):
-        """The statuses of the first look after a change."""
+    def check(change, outdated):
+        """Looks at each tenant's answer after a change."""
         statuses()
         writer.execute(change)
-        found = {}
         for tenant in TENANTS:
             reader.rows(f"SELECT sum(v) FROM named WHERE tenant = 'tenant {tenant}'")
-            found[tenant] = reader.status()
-        return found
+            if tenant in outdated:
+                assert reader.status() == "STALE", tenant
+            else:
+                outlives(reader.status() == "HIT", tenant)
 
-    after("UPDATE named SET v = 2")
-    after("UPDATE named SET v = 3")
-    assert after("UPDATE named SET v = v + 1 WHERE id = 5") == {tenant: "STALE" if tenant == 5 else "HIT" for tenant in TENANTS}
-    assert set(after("INSERT INTO named VALUES (15, repeat('y', 900), 1)").values()) == {"HIT"}
-    assert set(after("INSERT INTO named VALUES (16, repeat('y', 9000), 1)").values()) == {"STALE"}
-    assert set(after("UPDATE named SET v = v + 1 WHERE id = 13").values()) == {"STALE"}
-    assert set(after("DELETE FROM named WHERE id = 14").values()) == {"STALE"}
-    assert set(after("UPDATE named SET tenant = 'tenant 5' WHERE id = 16").values()) == {"STALE"}
-    assert after("UPDATE named SET tenant = 'tenant 6' WHERE id = 5") == {tenant: "STALE" if tenant in (5, 6) else "HIT" for tenant in TENANTS}
+    for value in (2, 3):
+        statuses()
+        writer.execute(f"UPDATE named SET v = {value}")
+    check("UPDATE named SET v = v + 1 WHERE id = 5", [5])
+    check("INSERT INTO named VALUES (15, repeat('y', 900), 1)", [])
+    check("INSERT INTO named VALUES (16, repeat('y', 9000), 1)", TENANTS)
+    check("UPDATE named SET v = v + 1 WHERE id = 13", TENANTS)
+    check("DELETE FROM named WHERE id = 14", TENANTS)
+    check("UPDATE named SET tenant = 'tenant 5' WHERE id = 16", TENANTS)
+    check("UPDATE named SET tenant = 'tenant 6' WHERE id = 5", [5, 6])
 
 
 @pytest.mark.parametrize("change", ["DROP v; ALTER TABLE t ADD v int", "v TYPE numeric"])

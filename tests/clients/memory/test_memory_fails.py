@@ -15,7 +15,7 @@ from support.memory_ways import CASES, OUT_OF_MEMORY, TRANSPARENT, WAYS, memory_
 from support.sweeps import LONG, sweep
 
 # Of the allocations that have been tried, so many more are left out before the next attempt: one in so many.
-LEFT_OUT = 10 if LONG else 3
+LEFT_OUT = 5 if LONG else 3
 COLD = 5  # number of attempts in a fresh session; later attempts find what the session keeps from the first ones
 SOURCE = Path(__file__).with_name("failing_malloc.c")
 

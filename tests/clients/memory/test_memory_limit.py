@@ -29,7 +29,7 @@ for line in sys.stdin:
     print(pid, flush=True)
 """
 FIRST, LAST = 16 * 1024, 1 << 30
-STEP = float(os.environ.get("MEMORY_LIMIT_STEP", 1.6 if LONG else 2.6))  # a smaller one finds more and takes longer
+STEP = float(os.environ.get("MEMORY_LIMIT_STEP", 2 if LONG else 2.6))  # a smaller one finds more and takes longer
 
 
 class Server:

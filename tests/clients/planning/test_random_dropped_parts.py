@@ -12,7 +12,7 @@ from support import random_sessions
 from support.sweeps import rounds, sweep
 
 SEED = int(os.environ.get("RANDOM_SEED", 20261122))
-STEPS = rounds(1000, 3000)
+STEPS = rounds(1000, 1500)
 FORMS = 60
 
 # Role 2 may read neither `secret` nor what is in `hidden`; all have the columns a and b.

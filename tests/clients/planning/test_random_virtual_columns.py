@@ -11,7 +11,7 @@ from support import random_sessions
 from support.sweeps import rounds, sweep
 
 SEED = int(os.environ.get("RANDOM_SEED", 20261123))
-STEPS = rounds(1000, 3000)
+STEPS = rounds(1000, 1500)
 FORMS = 70
 
 # Each table has a, b, v and w, of which v and w are generated. Role 2 may not read w of `t`, and neither column of `secret`.

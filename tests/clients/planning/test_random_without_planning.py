@@ -11,7 +11,7 @@ from support import random_sessions, random_world
 from support.sweeps import rounds, sweep
 
 SEED = int(os.environ.get("RANDOM_SEED", 20261122))
-STEPS = rounds(1000, 3000)
+STEPS = rounds(1000, 1500)
 
 FRONT = """
 CREATE SCHEMA {front};
