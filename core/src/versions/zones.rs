@@ -24,7 +24,7 @@ pub const fn size_of_zones(column: i16) -> Option<u32> {
 /// most, and more than half of that, unless they would be smaller than `least`.
 #[must_use]
 pub fn size_for(blocks: u32, most: u32, least: u32) -> u32 {
-    blocks.div_ceil(most.max(1)).max(1).next_power_of_two().ilog2().clamp(least, LARGEST)
+    u64::from(blocks.div_ceil(most.max(1)).max(1)).next_power_of_two().ilog2().clamp(least, LARGEST)
 }
 
 /// Zones of one table that follow each other.

@@ -30,7 +30,7 @@ def test_why(session):
     one, both = QUERY.format(7), "SELECT u.v FROM unrelated AS u JOIN t ON t.id > u.id WHERE tenant IN (7, 9)"
     assert why(session, one) == [(True, "rests on t (whole until tenant is tracked)")]
     assert why(session, "SELECT v FROM t WHERE tenant > 7") == [(True, "rests on t")]
-    assert why(session, "SELECT v FROM leaf WHERE k = 7") == [(True, "rests on leaf")]
+    assert why(session, "SELECT v FROM leaf WHERE k = 7") == [(True, "rests on leaf (whole until k is tracked)")]
     track(session)
     assert why(session, one) == [(True, "rests on t (rows by tenant)")]
     assert why(session, both) == [(True, "rests on t (rows by tenant), unrelated")]
