@@ -15,6 +15,7 @@ use crate::pg::backend_local::Local;
 use crate::pg::compat::tree::walkers::planstate_tree_walker;
 use crate::pg::error_passing::edge;
 use crate::pg::memory_context::try_leak;
+use crate::pg::next_row::{self, NextRow};
 use crate::pg::query_desc::QueryDesc;
 use crate::query::asked_values::Probe;
 use crate::shmem;
@@ -23,9 +24,6 @@ use crate::shmem;
 const MOST_VALUES: usize = 64;
 /// Most nodes that are watched for one answer.
 const MOST_NODES: usize = 16;
-
-/// What a node does to give its next row.
-type NextRow = unsafe extern "C-unwind" fn(*mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot;
 
 /// A node whose key is noted.
 struct Watched {
@@ -100,19 +98,15 @@ unsafe fn watch(node: *mut pg_sys::PlanState, wanted: &[Option<Probe>; MOST_NODE
     unsafe {
         let number = (*(*node).plan).plan_node_id;
         let Some(probe) = wanted.iter().flatten().find(|probe| probe.node == number) else { return };
-        let (Some(keys), Some(next_row)) = (keys_of(node, probe.key), (*node).ExecProcNodeReal) else { return };
+        let Some(keys) = keys_of(node, probe.key) else { return };
+        let Some(next_row) = next_row::own_routine(node, next_noted_row) else { return };
         let hashes = Some(Vec::new());
         let watched = Watched { query: (*node).state, node, next_row, keys, probe: *probe, hashes };
         // Without memory for that, the keys are not known.
-        if !is_watching(next_row) && WATCHED.with_borrow_mut(|all| all.add(watched)).is_ok() {
-            // The server calls it by this field, with or without measuring it. It has not been called yet.
-            (*node).ExecProcNodeReal = Some(next_noted_row);
+        if WATCHED.with_borrow_mut(|all| all.add(watched)).is_ok() {
+            next_row::put(node, next_noted_row);
         }
     }
-}
-
-fn is_watching(next_row: NextRow) -> bool {
-    std::ptr::fn_addr_eq(next_row, next_noted_row as NextRow)
 }
 
 /// Where a node has the keys by which it scans a B-tree or a hash index, if there are more than `place`.
@@ -180,10 +174,7 @@ unsafe fn note(node: *mut pg_sys::PlanState) {
             let hash = watched.probe.form.hash((*key).sk_argument);
             if watched.add(hash).is_none() {
                 watched.hashes = None;
-                (*node).ExecProcNodeReal = Some(watched.next_row);
-                if (*node).ExecProcNode.is_some_and(is_watching) {
-                    (*node).ExecProcNode = Some(watched.next_row);
-                }
+                next_row::take_back(node, watched.next_row);
             }
         }
     });

@@ -14,7 +14,7 @@ use super::outcome::{Found, Guarantees, Miss, Missed};
 use super::question::Question;
 use super::rules::{self, Stored};
 use super::statement::{Statement, describe};
-use super::{admission, forms, gaps, portal, quick_statements, staleness};
+use super::{admission, forms, gaps, portal, quick_statements, staleness, value_rules};
 use crate::arrow::column::are_described;
 use crate::invalidation::foreign;
 use crate::pg::tree::{Tree, child, children};
@@ -113,7 +113,7 @@ fn search<'q>(store: &SharedStore, question: &Question<'q>, lateness: Lateness) 
         if age.is_some() {
             return hit(store, question, statement, pin, age);
         }
-        outdated = rules::outdated_values(store, &pin);
+        outdated = value_rules::outdated_values(store, &pin);
         store.unpin(pin);
     }
     Ok(Search::Nothing { statement, stale, outdated, stale_bound })
@@ -221,7 +221,7 @@ fn miss(
     let Cacheable { traits, form, planned, .. } = cacheable;
     let scans = scans_of_answer(question.plan, question.params, &traits, &cuts);
     let (dependencies, probed) = rules::dependencies_of_run(store, &relations, &traits, &snapshot, scans.as_deref())?;
-    let wishes = scans.map_or_else(Vec::new, |scans| rules::wishes(store, &relations, &scans, outdated));
+    let wishes = scans.map_or_else(Vec::new, |scans| value_rules::wishes(store, &relations, &scans, outdated));
     let reads_foreign = foreign::check_settled(store, question.plan)?;
     // What names in functions stand for rests on the version of the catalogs, which is in the key.
     let is_settled = !traits.resolves_names() || rules::are_settled();

@@ -54,6 +54,7 @@ mod statement;
 pub mod stored_parts;
 pub mod timing;
 mod unclear_hints;
+mod value_rules;
 mod verdict;
 mod waited;
 
@@ -66,6 +67,7 @@ pub use outcome::{Found, Guarantees, Miss, Missed};
 pub use placeholder::{Pending, is_answered, pending, serve_pending};
 pub use planning::{Planning, before_planning, concerns, may_be_kept};
 pub use question::Question;
-pub use rules::{Probed, definitions as definition_versions, have_changed, snapshot};
+pub use rules::{definitions as definition_versions, have_changed, snapshot};
 pub use start::{Task, at_start, pass_at_once, scrolls, skip};
+pub use value_rules::Probed;
 pub use verdict::{Eligible, after_planning, leave_unchecked, refuse};

@@ -8,7 +8,8 @@ use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
 use super::held_claims::Lead;
-use super::rules::{Probed, StartedUnder};
+use super::rules::StartedUnder;
+use super::value_rules::Probed;
 use crate::arrow::column::Column;
 use crate::pg::compat;
 use crate::pg::tree::Tree;

@@ -14,24 +14,20 @@
 //!
 //! Reads shared memory and the server's state; keeps nothing.
 
-use arrow_cache_core::{
-    CacheKey, Counter, Dependency, EACH_ROW, Pin, Reason, RoomyVec, SnapshotView, TrackedColumns, Validity, Wish,
-    quietly,
-};
+use arrow_cache_core::{CacheKey, Counter, Dependency, Pin, Reason, SnapshotView, Validity};
 use pgrx::pg_sys;
 
 use super::portal;
+use super::value_rules::{Probed, dependencies_on_values};
 use crate::error;
 pub use crate::invalidation::own_writes::check_own_writes;
 use crate::pg::catalog_row::CatalogRow;
-use crate::pg::key_column::is_primary_key;
 use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 use crate::pg::{backend, compat};
-use crate::query::asked_values::{Probe, Scan, missing_column, missing_pair, values_of};
+use crate::query::asked_values::Scan;
 use crate::query::clock::Cuts;
 use crate::query::eligibility::QueryTraits;
 use crate::query::statement_terms::StatementTerms;
-use crate::query::unread_columns::has_row_security;
 use crate::query::{Planned, Versions, trusted_extensions};
 pub use crate::serve::StartedUnder;
 use crate::shmem::{self, SharedStore};
@@ -265,123 +261,6 @@ pub fn dependencies_of_run(
         return Err(Reason::DdlInProgress);
     }
     Ok((dependencies, probed))
-}
-
-/// A relation of which a plan reads rows with certain values, some of which only its run knows. The answer rests on
-/// these as well, or on the relation.
-pub struct Probed {
-    /// The relation.
-    pub relation: u32,
-    /// The keys that tell the values.
-    pub probes: Vec<Probe>,
-    reads_quiet: bool,
-    tracked: TrackedColumns,
-    /// The relation itself, if the snapshot sees it whole.
-    whole: Option<Dependency>,
-}
-
-impl Probed {
-    /// R10. The dependencies that are left to tell when the last row has been read: `values` are those by which rows
-    /// were read, each with its column, `None` if they are not known.
-    ///
-    /// # Errors
-    /// `WriterInProgress`: the answer can rest on neither.
-    pub fn dependencies(
-        self,
-        store: &SharedStore,
-        values: Option<&[(i16, u64)]>,
-        snapshot: &SnapshotView<'_>,
-    ) -> Result<Vec<Dependency>, Reason> {
-        if let Some(values) = values
-            && let Some(on_values) =
-                of_values(store, self.relation, (values, &self.tracked, self.reads_quiet), snapshot)
-        {
-            store.registry().note_use(backend::database(), self.relation, backend::now());
-            return Ok(on_values);
-        }
-        Ok(vec![self.whole.ok_or(Reason::WriterInProgress)?])
-    }
-}
-
-/// The dependencies on the rows of a relation that have one of these values, each with its column, or one that is not
-/// known; `None` if the snapshot does not see all of them whole. The columns are tracked, the first one beside the
-/// coarse slot.
-fn of_values(
-    store: &SharedStore,
-    relation: u32,
-    (values, tracked, reads_quiet): (&[(i16, u64)], &TrackedColumns, bool),
-    snapshot: &SnapshotView<'_>,
-) -> Option<Vec<Dependency>> {
-    let (versions, database) = (store.versions(), backend::database());
-    let is_asked = |column: &i16| values.iter().any(|(own, _)| own == column);
-    let unknown = tracked.iter().skip(1).filter(is_asked).map(|column| versions.unknown(database, relation, column));
-    let of_values = values.iter().flat_map(|&(column, hash)| {
-        let quiet = reads_quiet.then(|| quietly(hash));
-        [Some(hash), quiet].into_iter().flatten().map(move |hash| versions.value(database, relation, column, hash))
-    });
-    let slots = unknown.chain(of_values);
-    slots.map(|slot| Some(Dependency { slot, relation, version: versions.seen_whole(slot, snapshot)? })).collect()
-}
-
-/// The relations of which an entry rests on values that were changed, if nothing else has outdated it.
-pub fn outdated_values(store: &SharedStore, pin: &Pin) -> Vec<u32> {
-    let (versions, mut relations) = (store.versions(), Vec::new());
-    for changed in have_changed(store, store.view(pin).dependencies()) {
-        if !versions.is_of_value(changed.slot) || relations.add(changed.relation).is_err() {
-            return Vec::new();
-        }
-    }
-    relations
-}
-
-/// R10. The dependencies that stand in the place of a relation if the plan reads only rows with certain values of it,
-/// and what its run has to tell besides. `None` if it does not, or its columns are not tracked, or the snapshot does
-/// not see all of them whole: the answer may still rest on the relation.
-fn dependencies_on_values(
-    store: &SharedStore,
-    relation: u32,
-    scans: &[Scan],
-    snapshot: &SnapshotView<'_>,
-) -> Option<(Vec<Dependency>, Option<Probed>)> {
-    let (versions, registry, database) = (store.versions(), store.registry(), backend::database());
-    registry.columns_of(database, relation)?;
-    let seen = |slot| Some(Dependency { slot, relation, version: versions.seen_whole(slot, snapshot)? });
-    let mut dependencies = vec![seen(versions.coarse(database, relation))?];
-    // Asked when that version was read: a relation that is taken out after this moves it (R11).
-    let tracked = registry.settled_columns_of(database, relation)?;
-    let reads_quiet = tracked.quiet & !unread_of(scans, relation) != 0;
-    let asked =
-        values_of(scans, relation, |column| tracked.place_of(column).filter(|_| !(reads_quiet && column == EACH_ROW)))?;
-    dependencies.extend(of_values(store, relation, (&asked.values, &tracked, reads_quiet), snapshot)?);
-    if asked.probes.is_empty() {
-        registry.note_use(database, relation, backend::now());
-        return Some((dependencies, None));
-    }
-    let whole = seen(versions.relation(database, relation)).filter(|whole| !store.definers().are_in(whole.slot));
-    Some((dependencies, Some(Probed { relation, probes: asked.probes, reads_quiet, tracked, whole })))
-}
-
-/// The columns of a relation that these scans of it do not read, by their bits.
-fn unread_of(scans: &[Scan], relation: u32) -> u64 {
-    let unread = scans.iter().find(|scan| scan.relation == relation).map_or(0, |scan| scan.unread);
-    if unread == 0 || has_row_security(relation) { 0 } else { unread }
-}
-
-/// The columns that would have to be tracked so that an answer over these scans rested on values of more relations, and
-/// the pairs of columns so that it rested on better values of those by whose values it was `outdated` before.
-pub fn wishes(store: &SharedStore, relations: &[u32], scans: &[Scan], outdated: &[u32]) -> Vec<Wish> {
-    let (registry, database) = (store.registry(), backend::database());
-    let missing = |relation: &u32| {
-        let tracked = registry.columns_of(database, *relation).unwrap_or_default();
-        let column = missing_column(scans, *relation, |column| tracked.place_of(column)).or_else(|| {
-            let is_key = |column| is_primary_key(pg_sys::Oid::from(*relation), column);
-            outdated.contains(relation).then_some(())?;
-            missing_pair(scans, *relation, |column| tracked.place_of(column), is_key)
-        })?;
-        let unread = unread_of(scans, *relation);
-        (column != EACH_ROW || unread != 0).then_some(Wish { database, relation: *relation, column, unread })
-    };
-    relations.iter().filter_map(missing).collect()
 }
 
 /// The number of the file by which replay knows a relation; `None` for one that has no rows of its own. A new file

@@ -15,7 +15,7 @@ use super::held_claims::Lead;
 use super::outcome::{Guarantees, Miss};
 use super::rules::{self, StartedUnder, Stored, UNKNOWN_CATALOGS};
 use super::verdict::{self, Eligible};
-use super::{admission, execute_rights, portal};
+use super::{admission, execute_rights, portal, value_rules};
 use crate::arrow::column::{Column, are_described};
 use crate::invalidation::own_writes;
 use crate::pg::compat::unchecked_plan;
@@ -230,7 +230,7 @@ fn dependencies(
         // It would not outlive changes of other zones.
         return Err(Reason::WriterInProgress);
     }
-    let wishes = scans.map_or_else(Vec::new, |scans| rules::wishes(store, &relations, &scans, &[]));
+    let wishes = scans.map_or_else(Vec::new, |scans| value_rules::wishes(store, &relations, &scans, &[]));
     // When the part was looked up, its plan was good for these definitions.
     if rules::definitions(store) != seen || seen != planned.versions || seen != part.versions {
         return Err(Reason::DdlInProgress);

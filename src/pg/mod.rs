@@ -38,6 +38,7 @@ pub mod lone_expression;
 pub mod memory_context;
 pub mod neighbour_search;
 pub mod newer_snapshot;
+pub mod next_row;
 pub mod object_ids;
 pub mod own_execution;
 pub mod own_rows;

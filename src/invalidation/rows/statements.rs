@@ -8,6 +8,7 @@ use super::watched::Node;
 use super::{expected, noted, routed, routine, watched};
 use crate::pg::error_passing::edge;
 use crate::pg::lists::nodes;
+use crate::pg::next_row;
 use crate::pg::query_desc::QueryDesc;
 use crate::settings;
 use crate::shmem::{self, SharedStore};
@@ -47,17 +48,16 @@ unsafe fn watch(store: &SharedStore, state: *mut pg_sys::ModifyTableState) {
             true => routed::may_be_tracked(store, (*(*state).rootResultRelInfo).ri_RelationDesc),
             false => targets.iter().any(|target| expected::tracked(store, target.ri_RelationDesc).is_some()),
         };
-        if !may_be_tracked || watched::node_above(below).is_some() {
+        if !may_be_tracked {
             return;
         }
-        let Some(next_row) = (*below).ExecProcNodeReal else { return };
+        let Some(next_row) = next_row::own_routine(below, next_watched_row) else { return };
         let is_alone = targets.len() == 1 && !routes;
         let node = Node { query: (*state).ps.state, state, below, next_row, is_alone, in_vain: 0 };
         noted::begin();
         // Without memory for that, its changes are not noted.
         if watched::add_node(node).is_ok() {
-            // The server calls it by this field, with or without measuring it. It has not been called yet.
-            (*below).ExecProcNodeReal = Some(next_watched_row);
+            next_row::put(below, next_watched_row);
         }
     }
 }

@@ -17,11 +17,9 @@ use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
 use crate::pg::backend_local::Local;
+use crate::pg::next_row::{self, NextRow};
 use crate::pg::server;
 use crate::query::value_hash::Form;
-
-/// What a node of a plan does to give its next row.
-pub type NextRow = unsafe extern "C-unwind" fn(*mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot;
 
 /// A column that has values, and how these are hashed.
 pub type Hashed = (i16, Form);
@@ -215,14 +213,8 @@ pub unsafe fn count_in_vain(below: *mut pg_sys::PlanState) {
 /// The query of the node must be under way.
 unsafe fn let_go(below: *mut pg_sys::PlanState) {
     let Some(node) = node_above(below) else { return };
-    // SAFETY: the caller's promise. The server calls the one field, or the other one by way of measuring.
-    unsafe {
-        let below = &mut *below;
-        let watching = below.ExecProcNodeReal.replace(node.next_row);
-        if below.ExecProcNode.map(|called| called as usize) == watching.map(|called| called as usize) {
-            below.ExecProcNode = Some(node.next_row);
-        }
-    }
+    // SAFETY: the caller's promise.
+    unsafe { next_row::take_back(below, node.next_row) };
 }
 
 /// The innermost node for which the routine stands in the description of a relation.
