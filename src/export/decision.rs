@@ -93,12 +93,8 @@ fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>, ve
             let Some(conditions) = conditions.filter(|_| verifies) else {
                 return stored(store, query, hit);
             };
-            tally::count_hit(store, &hit.pin, query_id(query));
-            session::set_status(Status::Hit);
             let sample = verify::sample(query, hit, conditions);
-            // Writing to the log accepts interrupts, and an error lets go only what a hold has pinned.
-            decision_log::note(Status::Hit, query.plan().get());
-            sample.map_or(Answer::Run(None), Answer::Verify)
+            sample.map_or_else(|| bypass(store, query, Reason::OutOfMemory), Answer::Verify)
         }
         Ok(Found::Miss(miss)) => {
             miss.note(store, query.plan());
@@ -141,9 +137,6 @@ fn stored(store: &SharedStore, query: QueryDesc<'_>, hit: Hit) -> Answer {
     let columns = hit.columns.clone();
     // First of all the entry is held: an error then lets it go.
     let Some(pin) = serve::swap_plan(query, hit) else { return bypass(store, query, Reason::OutOfMemory) };
-    tally::count_hit(store, pin, query_id(query));
-    session::set_status(Status::Hit);
-    decision_log::note(Status::Hit, query.plan().get());
     let mut chunks = Vec::new();
     for chunk in store.view(pin).chunks() {
         // SAFETY: the serving plan holds the entry in place until the query's descriptor is gone; shared memory

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use arrow_cache_core::{CacheKey, Dependency, Pin, Reason, Wish};
+use arrow_cache_core::{CacheKey, Dependency, Reason, Wish};
 use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
@@ -109,19 +109,6 @@ pub enum Found {
     Hit(Hit, Option<verify::Conditions>),
     /// Nothing yet.
     Miss(Box<Miss>),
-}
-
-/// Counts a hit, and logs it. A hold must have the pin by then: writing to the log accepts interrupts.
-pub fn note_hit(store: &SharedStore, pin: &Pin, plan: Tree<'_, pg_sys::PlannedStmt>) {
-    tally::count_hit(store, pin, compat::query_id(&plan));
-    decision_log::note(Status::Hit, &plan);
-}
-
-/// Counts a hit of an outdated answer that was right `age` microseconds ago, and logs it; as `note_hit`.
-pub fn note_stale_hit(store: &SharedStore, pin: &Pin, age: i64, plan: Tree<'_, pg_sys::PlannedStmt>) {
-    tally::count_stale_hit(store, pin, compat::query_id(&plan));
-    session::set_status(Status::StaleHit(age));
-    decision_log::note(Status::StaleHit(age), &plan);
 }
 
 /// Counts a bypass, and logs it.

@@ -13,7 +13,6 @@ use arrow_cache_core::{CacheKey, EntryView, Pin};
 use pgrx::pg_sys;
 
 use super::call::Call;
-use super::outcome::note_hit;
 use super::rules::{self, Stored};
 use super::statement::tree_of;
 use super::{forms, portal, price, quick_statements};
@@ -30,7 +29,7 @@ use crate::query::key::{self, Asked, Keyed};
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Versions, environment, plan_marker};
 use crate::serve::{self, Hit};
-use crate::session::{self, Status};
+use crate::session;
 use crate::settings;
 use crate::shmem::{self, SharedStore};
 
@@ -190,8 +189,7 @@ fn serves(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> bool {
     if let Some(fingerprint) = quick_statements::take_planned() {
         quick_statements::note_hit(fingerprint, store.view(pin).execution_micros());
     }
-    session::begin_statement_as(Status::Hit);
-    note_hit(&store, pin, desc.plan());
+    session::begin_undecided();
     true
 }
 

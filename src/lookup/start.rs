@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 use super::find::{Lateness, find, find_hit};
 use super::fingerprint::Fingerprint;
-use super::outcome::{Found, Miss, note_bypass, note_hit, note_stale_hit};
+use super::outcome::{Found, Miss, note_bypass};
 use super::question::Question;
 use super::{clock_free, portal, price, quick_statements, single_flight, timing};
 use crate::pg::query_desc::QueryDesc;
@@ -60,8 +60,8 @@ pub fn at_start(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt, flags: i
         }
         return None;
     }
-    session::begin_statement(Reason::NotSelect);
     let planned_as = quick_statements::take_planned();
+    session::begin_undecided();
     if desc.operation() != pg_sys::CmdType::CMD_SELECT {
         session::forget_timed();
         note_bypass(&store, Reason::NotSelect, desc.plan());
@@ -255,31 +255,17 @@ fn serve_hit(
 ) -> Option<Task> {
     // Comparing answers means executing the statement, whose rows are others than those of its part.
     let is_compared = asked == Asked::Whole && !scrolls(flags);
-    if let Some(conditions) = verify.and_then(|drawn| drawn.counted(store)).filter(|_| is_compared) {
-        tally::count_hit(store, &hit.pin, compat::query_id(&desc.plan()));
-        session::set_status(Status::Hit);
-        let task = verify::sample(desc, hit, conditions).map(Task::Verify);
-        // Writing to the log accepts interrupts, and an error lets go only what a hold has pinned.
-        decision_log::note(Status::Hit, &desc.plan());
-        return task;
-    }
-    // A guarded hit is counted when its guard has been asked.
-    let is_settled = hit.guard.is_none();
-    let stale = hit.stale;
-    match serve::swap_plan(desc, hit) {
-        Some(pin) => {
-            if let Some(age) = stale {
-                note_stale_hit(store, pin, age, desc.plan());
-                return None;
-            }
-            session::set_status(Status::Hit);
-            if is_settled {
-                note_hit(store, pin, desc.plan());
-            }
+    let (is_held, task) = match verify.and_then(|drawn| drawn.counted(store)).filter(|_| is_compared) {
+        Some(conditions) => {
+            let task = verify::sample(desc, hit, conditions).map(Task::Verify);
+            (task.is_some(), task)
         }
-        None => note_bypass(store, Reason::OutOfMemory, desc.plan()),
+        None => (serve::swap_plan(desc, hit).is_some(), None),
+    };
+    if !is_held {
+        note_bypass(store, Reason::OutOfMemory, desc.plan());
     }
-    None
+    task
 }
 
 /// Shows the serving plan in EXPLAIN if the query would be a hit; leaves anything else alone.

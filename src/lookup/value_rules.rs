@@ -1,5 +1,5 @@
-//! R10: the values of columns that an answer rests on, in the place of a relation (docs/architecture/exactness-values.md).
-//! Asked by `rules`, and when the last row of a run has been read.
+//! R10: the values of columns that an answer rests on, in the place of a relation
+//! (docs/architecture/exactness-values.md). Asked by `rules`, and when the last row of a run has been read.
 //!
 //! Reads shared memory; keeps nothing.
 

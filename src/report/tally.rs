@@ -6,17 +6,10 @@ use arrow_cache_core::{Counter, Pin, Reason, Share, StatementCounter, StatementC
 use crate::pg::backend;
 use crate::shmem::SharedStore;
 
-/// Counts a served answer, and the time that serving it saved.
-pub fn count_hit(store: &SharedStore, pin: &Pin, query_id: i64) {
-    count_served(store, pin, query_id, (Counter::Hits, StatementCounter::Hits));
-}
-
-/// Counts an outdated answer that was served, and the time that serving it saved.
-pub fn count_stale_hit(store: &SharedStore, pin: &Pin, query_id: i64) {
-    count_served(store, pin, query_id, (Counter::StaleHits, StatementCounter::StaleHits));
-}
-
-fn count_served(store: &SharedStore, pin: &Pin, query_id: i64, (counter, of_statement): (Counter, StatementCounter)) {
+/// Counts a served answer, which may be outdated (`stale`), and the time that serving it saved.
+pub fn count_hit(store: &SharedStore, pin: &Pin, stale: bool, query_id: i64) {
+    let (counter, of_statement) =
+        if stale { (Counter::StaleHits, StatementCounter::StaleHits) } else { (Counter::Hits, StatementCounter::Hits) };
     store.touch(pin, backend::statement_start());
     let saved = store.view(pin).execution_micros();
     store.counters().add(store.stripe(), counter, 1);

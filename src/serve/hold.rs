@@ -9,6 +9,7 @@ use arrow_cache_core::{Hash128, Pin};
 use pgrx::pg_sys;
 
 use super::bound_portal_guard::Guard;
+use super::hit::note_hit;
 use super::rendition::Draft;
 use super::row_messages::RowMessages;
 use super::rows::Rows;
@@ -17,6 +18,7 @@ use crate::error::is_about_memory;
 use crate::pg::error_passing::unless;
 use crate::pg::memory_context::{context_below, try_leak};
 use crate::pg::query_desc::QueryDesc;
+use crate::session::{self, Status};
 use crate::shmem;
 
 /// A pinned entry and what reads it. Lives in a memory context, and is released with it at the latest.
@@ -24,6 +26,8 @@ pub struct Hold {
     pin: Option<Pin>,
     rows: Option<Rows>,
     guard: Option<Box<Guard>>,
+    /// How many microseconds ago the entry was right, if it is outdated.
+    stale: Option<i64>,
     direct: Option<Box<RowMessages>>,
     /// The rendition that an export is making.
     exported: Option<Draft>,
@@ -58,7 +62,7 @@ impl Hold {
         // SAFETY: the hold keeps the entry pinned as long as it has the rows, whose columns the caller vouches for.
         let rows = unsafe { Rows::new(columns, store.view(&pin).chunks()) };
         // A hold that is dropped lets the entry go.
-        let hold = Self { pin: Some(pin), rows: rows.ok(), guard: None, direct: None, exported: None };
+        let hold = Self { pin: Some(pin), rows: rows.ok(), guard: None, stale: None, direct: None, exported: None };
         let context = context.filter(|_| hold.rows.is_some())?;
         // SAFETY: a live context, by the caller's promise.
         unsafe { try_leak(context, hold) }.ok()
@@ -91,9 +95,19 @@ impl Hold {
         &mut self.exported
     }
 
-    /// Makes the reader check something before the first row.
-    pub fn set_guard(&mut self, guard: Box<Guard>) {
-        self.guard = Some(guard);
+    /// Makes the reader check something before the first row, and says how old the answer is.
+    pub fn set_terms(&mut self, guard: Option<Box<Guard>>, stale: Option<i64>) {
+        self.guard = guard;
+        self.stale = stale;
+    }
+
+    /// The server has asked for the rights: from now on the statement is a hit. One that is guarded is counted when its
+    /// guard has been asked.
+    pub fn note_start(&self, query_id: i64) {
+        session::set_status(self.stale.map_or(Status::Hit, Status::StaleHit));
+        if let (None, Some(pin), Some(store)) = (&self.guard, &self.pin, shmem::store()) {
+            note_hit(&store, pin, self.stale, query_id);
+        }
     }
 
     /// What is still to be checked, if anything.

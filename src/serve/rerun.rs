@@ -9,6 +9,7 @@ use std::ffi::c_int;
 use arrow_cache_core::Reason;
 use pgrx::pg_sys;
 
+use super::hit::note_hit;
 use super::hold::Hold;
 use crate::pg::compat;
 use crate::pg::error_passing::{edge, with_cleanup};
@@ -25,8 +26,7 @@ pub fn needed(hold: &mut Hold) -> Option<(*mut pg_sys::PlannedStmt, pg_sys::Oid)
     if guard.holds(&store, pin) {
         // SAFETY: the plan of the query that was hit lives as long as its portal.
         let plan = unsafe { &*guard.plan };
-        tally::count_hit(&store, pin, compat::query_id(plan));
-        decision_log::note(Status::Hit, plan);
+        note_hit(&store, pin, None, compat::query_id(plan));
         return None;
     }
     hold.release();

@@ -17,8 +17,9 @@ use crate::pg::custom_scan::{ScanKind, Steps};
 use crate::pg::error_passing::edge;
 use crate::pg::lists::{nodes, oids};
 use crate::pg::memory_context::room_for;
-use crate::pg::own_execution;
 use crate::pg::query_desc::QueryDesc;
+use crate::pg::{compat, own_execution};
+use crate::session;
 
 /// The plan node: PostgreSQL's part first, ours behind it. Never copied: it exists only in plans that `serving_plan`
 /// has made for one execution.
@@ -83,13 +84,18 @@ unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut 
     }
 }
 
+/// The server has asked for the rights: the hit is counted, unless EXPLAIN shows it.
+///
 /// Holds open the tables and indexes that the real plan would hold open, so that the server refuses what it would
 /// refuse, for example TRUNCATE or ALTER TABLE in this session between two fetches. Errors jump over this frame.
-unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, _estate: *mut pg_sys::EState, _flags: i32) {
+unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, _flags: i32) {
     // SAFETY: the node was made by `create_state` from a CachedScan; relations are locked as any scan locks them. The
     // references are given back by `end`, or by the resource owner of the portal.
     unsafe {
         let scan = node.cast::<CachedScanState>();
+        if !session::explaining() {
+            edge(|| (*(*scan).hold).note_start(compat::query_id(&*(*estate).es_plannedstmt)));
+        }
         for relation in oids((*(*node).ss.ps.plan.cast::<CachedScan>()).open) {
             let open = direct!(pg_sys::relation_open(relation, pg_sys::AccessShareLock as _));
             (*scan).open = direct!(pg_sys::lappend((*scan).open, open.cast()));

@@ -21,16 +21,14 @@ use crate::{session, shmem};
 /// Puts the serving plan of a hit in the place of the query's own, before the executor sees it. Returns the pin, which
 /// the query then holds; `None`, and the query is left as it is, if there is no memory for that.
 pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
-    let Hit { pin, columns, guard, open, .. } = hit;
+    let Hit { pin, columns, guard, open, stale } = hit;
     debug_assert!(query.estate().is_none(), "the query was started");
     let store = shmem::store()?;
     let shape = Rc::clone(&columns);
     // SAFETY: a hit has the columns of its entry. The hold was made just now, and lives as long as the query's
     // descriptor.
     let hold: &'q mut Hold = unsafe { &mut *Hold::new(query, pin, columns)? };
-    if let Some(guard) = guard {
-        hold.set_guard(guard);
-    }
+    hold.set_terms(guard, stale);
     let rows = store.view(hold.pin()?).rows();
     let real = query.plan();
     // SAFETY: a chunk of the hold's context. The plan is put beside the hold, which lives as long; the real plan lives

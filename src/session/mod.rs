@@ -19,7 +19,7 @@ pub use planning::{
     plans_matter, set_must_plan, take_starting_export,
 };
 pub use status::{
-    Status, begin_bypass, begin_statement, begin_statement_as, last_status, set_status, set_status_of, statement_number,
+    Status, begin_bypass, begin_statement, begin_undecided, last_status, set_status, set_status_of, statement_number,
 };
 pub use timing::{
     Purpose, Timed, begin_timed, forget_timed, has_fingerprint, keep_timed_for_parts, note_fingerprint,

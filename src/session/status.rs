@@ -74,11 +74,10 @@ pub fn begin_bypass(reason: Reason) {
     forget_fingerprint();
 }
 
-/// A new top-level statement has begun, and it is known what becomes of it.
-pub fn begin_statement_as(status: Status) {
-    begin_statement(Reason::NotSelect);
-    forget_fingerprint();
-    CURRENT.set(Some(status));
+/// A new top-level statement has begun. Nothing becomes of it if it is refused before more is known.
+pub fn begin_undecided() {
+    begin_bypass(Reason::NotSelect);
+    CURRENT.set(None);
 }
 
 /// Number of the present top-level statement.

@@ -55,9 +55,11 @@ impl Sample {
 }
 
 impl Comparison {
-    /// Begins to compare rows with these columns; `None` if they are not those of the answer: another library may have
-    /// changed the plan.
+    /// Begins to compare the rows of a query that has just been started, which counts as a hit. `None` if they have
+    /// other columns than the answer: another library may have changed the plan.
     pub fn begin(sample: Box<Sample>, columns: &[Column]) -> Option<Self> {
+        // SAFETY: the hold lives as long as the descriptor of the query.
+        unsafe { (*sample.hold).note_start(sample.query_id) };
         if *sample.columns != *columns {
             return None;
         }

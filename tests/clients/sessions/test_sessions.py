@@ -66,6 +66,23 @@ def test_revoked_meanwhile(session, other, roles):
     assert session.rows(QUERY) == [(55,)]
 
 
+@pytest.mark.parametrize("setting", ["max_stale = 0", "max_stale = '1h'", "verify_sample_rate = 1"])
+@pytest.mark.parametrize("prepare", [False, True])
+def test_a_refused_statement_is_no_hit(session, other, roles, setting, prepare):
+    reader, _ = roles
+    counted = "SELECT hits, stale_hits FROM arrow_cache.stats"
+    other.execute(f"SET pg_arrow_cache.{setting}; SET ROLE {reader}")
+    for _ in range(3):
+        assert other.rows(QUERY, prepare=prepare) == [(55,)]
+    assert other.status() == "HIT"
+    before = session.rows(counted)
+    session.execute(f"REVOKE SELECT ON t FROM {reader}")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        other.rows(QUERY, prepare=prepare)
+    assert other.status() is None
+    assert session.rows(counted) == before
+
+
 def test_a_denied_statement_leaves_nothing_to_the_next_one(session, roles):
     """The key of a statement that fails before its first row must not be used for the next statement."""
     reader, stranger = roles
