@@ -16,7 +16,6 @@ use crate::serve::{self, Hit};
 use crate::session::{self, Status};
 use crate::settings;
 use crate::shmem::SharedStore;
-use crate::verify;
 
 /// What the cache answers to one query.
 pub struct Decision {
@@ -34,8 +33,6 @@ pub(super) enum Answer {
     Run(Option<Box<Miss>>),
     /// The plan applies the clock to its clock-free part, whose rows are stored, or may be.
     AbovePart(Option<Box<Miss>>),
-    /// The plan runs, and its rows are compared with a stored answer.
-    Verify(Box<verify::Sample>),
 }
 
 impl Answer {
@@ -45,7 +42,6 @@ impl Answer {
             Self::Stored { columns, .. } => Some(columns),
             Self::Run(miss) => miss.as_ref().map(|miss| &*miss.columns),
             Self::AbovePart(_) => None,
-            Self::Verify(sample) => Some(sample.columns()),
         }
     }
 }
@@ -57,7 +53,7 @@ pub fn decide(store: &SharedStore, query: QueryDesc<'_>, stays_open: bool) -> De
     let part = clock_free::part_of(query);
     let question = Question { stays_open, ..Question::of(part.unwrap_or(query)) };
     let answer = match part {
-        None => answer(store, query, &question, true),
+        None => answer(store, query, &question),
         Some(part) => answer_of_part(store, query, part, &question),
     };
     Decision { query: query.address(), answer }
@@ -67,9 +63,7 @@ pub fn decide(store: &SharedStore, query: QueryDesc<'_>, stays_open: bool) -> De
 fn answer_of_part(store: &SharedStore, query: QueryDesc<'_>, part: QueryDesc<'_>, question: &Question<'_>) -> Answer {
     // SAFETY: the part of this query, which is not started.
     unsafe {
-        // What would be compared with the stored answer are the rows of the query, which are others than those of the
-        // part.
-        match answer(store, part, question, false) {
+        match answer(store, part, question) {
             Answer::Stored { .. } => {
                 clock_free::serve_below(query, part);
                 Answer::AbovePart(None)
@@ -78,35 +72,23 @@ fn answer_of_part(store: &SharedStore, query: QueryDesc<'_>, part: QueryDesc<'_>
                 clock_free::tap_below(query, part);
                 Answer::AbovePart(Some(miss))
             }
-            Answer::Run(None) | Answer::Verify(_) | Answer::AbovePart(_) => Answer::AbovePart(None),
+            Answer::Run(None) | Answer::AbovePart(_) => Answer::AbovePart(None),
         }
     }
 }
 
-/// Asks about a query, or its part. `verifies`: it may be executed as well, and compared.
-fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>, verifies: bool) -> Answer {
+/// Asks about a query, or its part.
+fn answer(store: &SharedStore, query: QueryDesc<'_>, question: &Question<'_>) -> Answer {
     let find = || lookup::find(store, question, Lateness::Refused);
     let found = if settings::enabled() { find().map(|found| share(store, found, find)) } else { Err(Reason::Disabled) };
     match found {
-        Ok(Found::Hit(hit, verify)) => {
-            let conditions = verify.and_then(|drawn| drawn.counted(store));
-            let Some(conditions) = conditions.filter(|_| verifies) else {
-                return stored(store, query, hit);
-            };
-            let sample = verify::sample(query, hit, conditions);
-            sample.map_or_else(|| bypass(store, query, Reason::OutOfMemory), Answer::Verify)
-        }
+        Ok(Found::Hit(hit, _)) => stored(store, query, hit),
         Ok(Found::Miss(miss)) => {
             miss.note(store, query.plan());
             Answer::Run(Some(miss))
         }
         Err(reason) => bypass(store, query, reason),
     }
-}
-
-/// What the server calls the query.
-fn query_id(query: QueryDesc<'_>) -> i64 {
-    compat::query_id(query.plan().get())
 }
 
 /// Has a miss computed by one of those who ask at the same time, unless it will not be stored. Not in a subtransaction,
@@ -124,7 +106,7 @@ fn share(store: &SharedStore, found: Found, find: impl Fn() -> Result<Found, Rea
 /// Counts and tells why the query is executed without the cache.
 fn bypass(store: &SharedStore, query: QueryDesc<'_>, reason: Reason) -> Answer {
     if reason != Reason::Disabled {
-        tally::count_bypass(store, reason, query_id(query));
+        tally::count_bypass(store, reason, compat::query_id(query.plan().get()));
     }
     session::set_status(Status::Bypass(reason));
     decision_log::note(Status::Bypass(reason), query.plan().get());

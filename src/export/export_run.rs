@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 
 use super::decision::{Answer, Decision};
 use super::ipc_stream::{Output, Stream};
-use super::row_sink::{Aside, ExportSink};
+use super::row_sink::ExportSink;
 use super::stored_batches::StoredBatches;
 use crate::arrow::column::{self, Records};
 use crate::arrow::delivery::schema::headroom_for;
@@ -24,7 +24,6 @@ use crate::pg::memory_context::leak;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tee::Tee;
 use crate::serve;
-use crate::verify::Comparison;
 
 /// No result has more rows: a greater limit is none.
 const MOST_ROWS: u64 = u64::MAX / 2;
@@ -38,8 +37,12 @@ enum RowSource<O: Output> {
 }
 
 impl<O: Output> RowSource<O> {
-    fn of_plan(query: QueryDesc<'_>, (encoder, aside, stream): (Encoder, Aside, Stream), output: O) -> Self {
-        let sink = ExportSink::new(encoder, aside, stream, output);
+    fn of_plan(
+        query: QueryDesc<'_>,
+        (encoder, fill, stream): (Encoder, Option<Box<ExportFill>>, Stream),
+        output: O,
+    ) -> Self {
+        let sink = ExportSink::new(encoder, fill, stream, output);
         // SAFETY: the query is started. The tee goes with its memory, and the encoder was made for its columns.
         let tee = Box::new(unsafe { Tee::new(query, sink) });
         Self::Plan { tee, elapsed: Duration::ZERO, started: Instant::now(), asked: 0 }
@@ -74,9 +77,9 @@ impl<O: Output> Export<O> {
             .map_or_else(|| column::columns_of(row_type, Records::Local), Ok)
             .unwrap_or_else(|reason| CacheError::undeliverable(reason).raise());
         let _headroom = or_raise(headroom_for(&columns));
-        let run_plan = |aside| {
+        let run_plan = |fill| {
             let stream = Stream::new(row_type, &columns, options);
-            (or_raise(Encoder::new(&columns)), aside, stream)
+            (or_raise(Encoder::new(&columns)), fill, stream)
         };
         let source = match decision.answer {
             Answer::Stored { columns, chunks } => {
@@ -88,18 +91,14 @@ impl<O: Output> Export<O> {
             Answer::Run(miss) => {
                 // Whatever happened to the plan on its way, rows with other columns are not stored.
                 let miss = miss.filter(|miss| *miss.columns == *columns);
-                let aside = miss.map(|miss| Box::new(ExportFill::begin(query, miss)));
-                RowSource::of_plan(query, run_plan(aside.map_or(Aside::Nothing, Aside::Stored)), output)
+                let fill = miss.map(|miss| Box::new(ExportFill::begin(query, miss)));
+                RowSource::of_plan(query, run_plan(fill), output)
             }
             Answer::AbovePart(miss) => {
                 if let Some(miss) = miss {
                     capture::begin_task(query, Task::Store(miss));
                 }
-                RowSource::of_plan(query, run_plan(Aside::Nothing), output)
-            }
-            Answer::Verify(sample) => {
-                let aside = Comparison::begin(sample, &columns).map_or(Aside::Nothing, Aside::Compared);
-                RowSource::of_plan(query, run_plan(aside), output)
+                RowSource::of_plan(query, run_plan(None), output)
             }
         };
         // SAFETY: the export goes with the query's memory, so it ends before the query's descriptor. Nothing in it

@@ -13,26 +13,15 @@ use crate::error::{CacheError, or_raise};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::row::Row;
 use crate::pg::tee::RowSink;
-use crate::verify::Comparison;
 
 /// Bytes of the largest row that is delivered: as many as one value can have.
 const LARGEST_ROW: usize = LARGEST_BYTEA;
 
-/// What becomes of the rows besides being delivered.
-pub enum Aside {
-    /// Nothing.
-    Nothing,
-    /// They are stored.
-    Stored(Box<ExportFill>),
-    /// They are compared with a stored answer.
-    Compared(Comparison),
-}
-
 /// Takes the rows of a plan and delivers them.
 pub struct ExportSink<O: Output> {
     encoder: Encoder,
-    /// What else becomes of the rows.
-    aside: Aside,
+    /// Stores the rows, if the cache wants them.
+    fill: Option<Box<ExportFill>>,
     /// Makes messages of them.
     pub stream: Stream,
     /// Where the messages go.
@@ -48,11 +37,6 @@ impl<O: Output> RowSink for ExportSink<O> {
     fn append(&mut self, row: Row<'_>) -> Result<(), Reason> {
         let appended = self.encoder.append(row, LARGEST_ROW);
         appended.unwrap_or_else(|reason| CacheError::undeliverable(reason).raise());
-        if let Aside::Compared(comparison) = &mut self.aside
-            && comparison.append(row).is_err()
-        {
-            self.aside = Aside::Nothing;
-        }
         if self.encoder.is_full() {
             self.flush();
         }
@@ -69,18 +53,13 @@ impl<O: Output> RowSink for ExportSink<O> {
 
 impl<O: Output> ExportSink<O> {
     /// A sink for rows that `encoder` takes.
-    pub fn new(encoder: Encoder, aside: Aside, stream: Stream, output: O) -> Self {
-        Self { encoder, aside, stream, output, paused: Cell::new(false), delivering: Duration::ZERO }
+    pub fn new(encoder: Encoder, fill: Option<Box<ExportFill>>, stream: Stream, output: O) -> Self {
+        Self { encoder, fill, stream, output, paused: Cell::new(false), delivering: Duration::ZERO }
     }
 
     /// Rows that the plan may still be asked for, and begins to note whether it pauses.
     pub fn begin_run(&mut self) -> u64 {
         self.paused.set(false);
-        if let Aside::Compared(comparison) = &self.aside
-            && !comparison.may_go_on()
-        {
-            self.aside = Aside::Nothing;
-        }
         self.stream.rows_left().saturating_sub(self.encoder.pending_rows() as u64)
     }
 
@@ -91,7 +70,7 @@ impl<O: Output> ExportSink<O> {
 
     /// The caller goes on with the export later, or never.
     pub fn pause(&self) {
-        if let Aside::Stored(fill) = &self.aside {
+        if let Some(fill) = &self.fill {
             fill.pause();
         }
     }
@@ -102,12 +81,10 @@ impl<O: Output> ExportSink<O> {
         let batch = self.encoder.take_batch();
         let batch = batch.unwrap_or_else(|reason| CacheError::undeliverable(reason).raise());
         let chunk = or_raise(batch.into_bytes());
-        match &mut self.aside {
-            Aside::Stored(fill) => match unfit {
-                Some(reason) => fill.give_up(reason),
-                None => fill.add(chunk.as_slice(), rows),
-            },
-            Aside::Compared(_) | Aside::Nothing => {}
+        match (&mut self.fill, unfit) {
+            (Some(fill), Some(reason)) => fill.give_up(reason),
+            (Some(fill), None) => fill.add(chunk.as_slice(), rows),
+            (None, _) => {}
         }
         let start = Instant::now();
         // SAFETY: the chunk was written just now, by the encoder of these columns.
@@ -121,13 +98,10 @@ impl<O: Output> ExportSink<O> {
         if self.encoder.pending_rows() > 0 {
             self.flush();
         }
-        match std::mem::replace(&mut self.aside, Aside::Nothing) {
-            Aside::Stored(mut fill) if complete => {
-                fill.finish(query, elapsed.saturating_sub(self.delivering));
-            }
-            Aside::Stored(mut fill) => fill.give_up(Reason::IncompleteRead),
-            Aside::Compared(comparison) if complete => comparison.finish(),
-            Aside::Compared(_) | Aside::Nothing => {}
+        match self.fill.take() {
+            Some(mut fill) if complete => _ = fill.finish(query, elapsed.saturating_sub(self.delivering)),
+            Some(mut fill) => fill.give_up(Reason::IncompleteRead),
+            None => {}
         }
     }
 }

@@ -47,13 +47,6 @@ impl RowSink for Comparison {
     }
 }
 
-impl Sample {
-    /// The columns of the answer.
-    pub fn columns(&self) -> &[Column] {
-        &self.columns
-    }
-}
-
 impl Comparison {
     /// Begins to compare the rows of a query that has just been started, which counts as a hit. `None` if they have
     /// other columns than the answer: another library may have changed the plan.

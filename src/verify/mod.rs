@@ -13,13 +13,11 @@
 //! * results that the client did not read to their end, or read under other settings or definitions than they started
 //!   with;
 //! * scrollable cursors, whose rows may be read in any order: they are served from the cache;
-//! * EXPLAIN, which shows what a hit does.
+//! * EXPLAIN, which shows what a hit does;
+//! * exports, which are given the same entries as statements.
 //!
 //! At the same rate an answer that has just been stored is read back, and compared with the rows that it was made of.
 //! That counts neither as a sample nor as a check, but a difference does.
-//!
-//! A hit of `arrow_cache.query()` is checked in the same way: the rows of the execution are encoded and streamed to the
-//! client.
 //!
 //! | file | question |
 //! |---|---|
@@ -28,9 +26,9 @@
 //! | `read_back` | An answer that was just stored and the rows that it was made of: are they the same? |
 //! | `row_digest` | How are rows digested? |
 //!
-//! A comparison belongs to one execution in one backend; nothing here is shared or locked. `capture` and `export` feed
-//! it. The entry stays pinned from the decision on, by a hold in the query's own memory: whatever ends the query lets
-//! the entry go. A comparison needs the same memory however many rows there are.
+//! A comparison belongs to one execution in one backend; nothing here is shared or locked. `capture` feeds it. The
+//! entry stays pinned from the decision on, by a hold in the query's own memory: whatever ends the query lets the entry
+//! go. A comparison needs the same memory however many rows there are.
 
 mod comparison;
 mod conditions;

@@ -163,15 +163,11 @@ EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE by_id(2) \g /dev/n
 :checks
 DEALLOCATE by_id;
 
--- arrow_cache.query() too, and the stream is the same.
+-- Exports compare nothing: statements compare the same entries.
 SELECT arrow_cache.flush() > 0 AS flushed;
 SELECT arrow_cache.reset_stats();
 SELECT md5(arrow_cache.query('SELECT * FROM vf')) AS stored \gset
 :status
-SET pg_arrow_cache.verify_sample_rate = 0;
-SELECT md5(arrow_cache.query('SELECT * FROM vf')) = :'stored' AS equal;
-:checks
-SET pg_arrow_cache.verify_sample_rate = 1;
 SELECT md5(arrow_cache.query('SELECT * FROM vf')) = :'stored' AS equal;
 :checks
 
@@ -223,13 +219,6 @@ SELECT id FROM vf_cut;
 SET pg_arrow_cache.verify_sample_rate = 1;
 SELECT id FROM vf_cut;
 :checks
--- arrow_cache.query() streams the executed rows.
-SELECT id FROM vf_cut;
-SELECT length(arrow_cache.query('SELECT id FROM vf_cut')) AS one_row \gset
-SELECT heap_force_kill('vf_cut', ARRAY['(0,1)']::tid[]);
-SELECT length(arrow_cache.query('SELECT id FROM vf_cut')) < :one_row AS less;
-SELECT id FROM vf_cut;
-:status
 
 -- Between 0 and 1 by chance: of 200 hits at one half, some and not all.
 SELECT id FROM vf_cut;
