@@ -7,7 +7,7 @@ use arrow_cache_core::{Counter, Ending, Pin, Reason};
 
 use super::fill::ResultFill;
 use crate::invalidation::registration;
-use crate::lookup::{Miss, Missed, admission, definition_versions, may_lack_execute, quick_statements, timing};
+use crate::lookup::{Miss, Missed, admission, quick_statements, timing};
 use crate::report::{decision_log, tally};
 use crate::{session, shmem};
 
@@ -28,16 +28,9 @@ pub fn publish(miss: &Miss, fill: ResultFill, too_quick: bool, elapsed: Duration
 /// Checks that everything is as it was when the statement was started.
 ///
 /// # Errors
-/// As `StartedUnder::check`; `DdlInProgress` if the role may have lacked a right meanwhile.
+/// As `StartedUnder::check`.
 pub fn check_start(miss: &Miss) -> Result<(), Reason> {
-    let store = shmem::store().ok_or(Reason::NoRoom)?;
-    let started = &miss.guarantees.started;
-    started.check(&store)?;
-    // Any plan may call built-in functions. Hardly ever a right to one of them is withdrawn.
-    if started.may_have_had_other_rights() && may_lack_execute(definition_versions(&store).ddl) {
-        return Err(Reason::DdlInProgress);
-    }
-    Ok(())
+    miss.guarantees.started.check(&shmem::store().ok_or(Reason::NoRoom)?)
 }
 
 /// Notes for all sessions how long a query of this key, and of its form, takes when it is executed to its end, whether

@@ -14,7 +14,7 @@ use super::split_aggregates::take_states;
 use super::{part_plan, path, zones};
 use crate::invalidation::own_writes;
 use crate::lookup::stored_parts::{self, MadeUnder, may_have_parts};
-use crate::lookup::{self, Call, Eligible, definition_versions, may_lack_execute, portal, timing};
+use crate::lookup::{self, Call, Eligible, definition_versions, portal, timing};
 use crate::pg::lists::{nodes, oids};
 use crate::pg::tree_making::{copy, list_of_oids, new_node};
 use crate::query::decomposition::{AskedPart, Decomposition, Part, Values, decompose, has_candidates};
@@ -133,11 +133,6 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     let found = if part.is_zoned { Leaves::default() } else { asked.leaves(part.relation).ok()? };
     let has_enough = part.is_zoned || (admission::has_enough(found.total) && !found.leaves.is_empty());
     if !has_enough || !stored_parts::are_current(&store, known.versions) {
-        return None;
-    }
-    // What stored parts have called is not called again. Who may not execute it would not get the error. It takes long
-    // to ask, so it is asked last.
-    if may_lack_execute(known.versions.ddl) {
         return None;
     }
     let made = MadeUnder::now(&store, known.versions);

@@ -17,7 +17,7 @@ use crate::fragments::{least_zoned_blocks, shown_clock};
 use crate::invalidation::own_writes;
 use crate::invalidation::registration::can_be_tracked;
 use crate::lookup::stored_parts::may_have_parts;
-use crate::lookup::{self, Found, Lateness, Question, execute_rights};
+use crate::lookup::{self, Found, Lateness, Question, may_depend_on_time};
 use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::inlining::inlined;
@@ -119,7 +119,6 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         // The executor reads parameters when it starts.
         export::check_permitted(plan, text, Parameters::nulls(&types));
         let traits = traits.map_err(|reason| Refusal { reason, offender: offender.map(told) })?;
-        let ddl = lookup::definition_versions(store).ddl;
         let checked = relations::check(plan).and_then(|_| planner_input::check(plan, &opened_by(plan)));
         checked.map_err(|RelationRefusal { reason, relation }| Refusal { reason, offender: Some(reads(relation)) })?;
         if !settings::enabled() {
@@ -129,7 +128,7 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         let question =
             Question { params, ..Question::only_asked(plan, text, kept!(pg_sys::GetActiveSnapshot()).as_ref()) };
         let found = lookup::find(store, &question, Lateness::Refused)
-            .map_err(|reason| Refusal { reason, offender: moving(reason, &question, &traits, ddl) });
+            .map_err(|reason| Refusal { reason, offender: moving(reason, &question, &traits) });
         let relations = relations::of_plan(plan, traits.extras.relations());
         let (rests_on, wishes) = match found? {
             Found::Hit(hit, _) => {
@@ -241,14 +240,13 @@ fn reads(relation: pg_sys::Oid) -> Vec<u8> {
 
 /// What has a query move with the clock though it compares the time with columns alone, as the rest of the sentence "It
 /// …". `None` if another reason stands in the way.
-fn moving(reason: Reason, question: &Question<'_>, traits: &QueryTraits, ddl: u64) -> Option<Vec<u8>> {
+fn moving(reason: Reason, question: &Question<'_>, traits: &QueryTraits) -> Option<Vec<u8>> {
     if reason != Reason::MovingClock {
         return None;
     }
     let plan = question.plan;
     let unindexed = unindexed_time::compared_column(question).map(|(relation, column)| compares(relation, column));
-    let may_depend_on_time = || execute_rights::may_depend_on_time(plan, traits, ddl);
-    unindexed.or_else(|| may_depend_on_time().then(|| ASKS_FOR_OTHER_RIGHTS.to_vec()))
+    unindexed.or_else(|| may_depend_on_time(plan, traits).then(|| ASKS_FOR_OTHER_RIGHTS.to_vec()))
 }
 
 /// As `moving`.

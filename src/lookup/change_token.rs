@@ -53,7 +53,7 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
     if !rules::are_settled() || planned.versions != parsed_under || rules::definitions(store) != parsed_under {
         return Err(Reason::DdlInProgress);
     }
-    let gaps = if cuts.is_none() { Vec::new() } else { gaps::find(store, question, &clock, &cuts)? };
+    let gaps = if cuts.is_none() { Vec::new() } else { gaps::find(question, &clock, &cuts)? };
     let mut token = HashBuffer::new();
     token.seed(store.seed());
     token.part(b"change token");

@@ -235,9 +235,9 @@ fn miss(
     };
     let (plan, mut gaps) = (question.plan, Vec::new());
     if !cuts.is_none() && question.only_asked {
-        gaps::check(store, plan, &clock, &cuts)?;
+        gaps::check(plan, &clock, &cuts)?;
     } else if !cuts.is_none() && refused.is_none() {
-        gaps = gaps::find(store, question, &clock, &cuts)?;
+        gaps = gaps::find(question, &clock, &cuts)?;
     }
     Ok(Found::Miss(Box::new(Miss {
         key,

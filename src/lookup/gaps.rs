@@ -5,7 +5,6 @@ use arrow_cache_core::{HashBuffer, Reason};
 use pgrx::pg_sys::{self, Oid};
 
 use super::question::Question;
-use super::{execute_rights, rules};
 use crate::pg::compat::lock_at_once;
 use crate::pg::error_passing::keeping;
 use crate::pg::folding::fold;
@@ -16,7 +15,6 @@ use crate::pg::tree::{Tree, child, children};
 use crate::query::clock::{self, Allowed, Clock, Cuts, NotSought};
 use crate::query::partitions::leaves;
 use crate::query::scan_of_parts::is_combined;
-use crate::shmem::SharedStore;
 
 /// Most entries in the range table of a statement whose gaps are sought, and most tables that a search opens: planning
 /// searches of more takes too long.
@@ -26,8 +24,8 @@ const MOST_TABLES: usize = 256;
 ///
 /// # Errors
 /// As `check`; `OutOfMemory`.
-pub fn find(store: &SharedStore, question: &Question<'_>, clock: &Clock<'_>, cuts: &Cuts) -> Result<Vec<u8>, Reason> {
-    let cost = cost_allowed(store, question.plan)?;
+pub fn find(question: &Question<'_>, clock: &Clock<'_>, cuts: &Cuts) -> Result<Vec<u8>, Reason> {
+    let cost = cost_allowed(question.plan)?;
     let snapshot = question.snapshot.ok_or(Reason::MovingClock)?;
     seek(clock, cuts, Some(snapshot), cost).map_err(|(reason, _)| reason)
 }
@@ -36,13 +34,8 @@ pub fn find(store: &SharedStore, question: &Question<'_>, clock: &Clock<'_>, cut
 ///
 /// # Errors
 /// `MovingClock`.
-pub fn check(
-    store: &SharedStore,
-    plan: Tree<'_, pg_sys::PlannedStmt>,
-    clock: &Clock<'_>,
-    cuts: &Cuts,
-) -> Result<(), Reason> {
-    let found = seek(clock, cuts, None, cost_allowed(store, plan)?);
+pub fn check(plan: Tree<'_, pg_sys::PlannedStmt>, clock: &Clock<'_>, cuts: &Cuts) -> Result<(), Reason> {
+    let found = seek(clock, cuts, None, cost_allowed(plan)?);
     found.map(|_| ()).map_err(|(reason, _)| reason)
 }
 
@@ -91,10 +84,8 @@ fn opens_at_once(clock: &Clock<'_>, table: Oid, conditions: *mut pg_sys::List) -
 /// # Errors
 /// `MovingClock` if nothing is sought for such a plan. One that combines parts reads the leaves of this moment, and
 /// with another cut in the same gap it might read others.
-fn cost_allowed(store: &SharedStore, plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<f64, Reason> {
-    // A search may call other functions of the server than the statement.
-    let may_lack_rights = execute_rights::may_lack(rules::definitions(store).ddl);
-    if may_lack_rights || is_combined(plan) || children!(plan.rtable as RangeTblEntry).len() > MOST_TABLES {
+fn cost_allowed(plan: Tree<'_, pg_sys::PlannedStmt>) -> Result<f64, Reason> {
+    if is_combined(plan) || children!(plan.rtable as RangeTblEntry).len() > MOST_TABLES {
         return Err(Reason::MovingClock);
     }
     Ok(child!(plan.planTree).map_or(0.0, |top| top.total_cost))

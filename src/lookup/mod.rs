@@ -23,16 +23,13 @@
 //! `observation` looks at the queries that functions run below a miss, if they are declared pure. `change_token` says
 //! what an answer rests on without looking it up.
 //!
-//! `execute_rights` knows whether some role may not execute a built-in function.
-//!
-//! State of this backend only (`execute_rights`, `forms`, `held_claims`, `price`, `quick_statements`, `single_flight`,
-//! `waited`); what is shared is read through `shmem`.
+//! State of this backend only (`forms`, `held_claims`, `price`, `quick_statements`, `single_flight`, `waited`); what is
+//! shared is read through `shmem`.
 
 pub mod admission;
 mod call;
 mod change_token;
 pub mod clock_free;
-pub mod execute_rights;
 mod find;
 mod fingerprint;
 mod forms;
@@ -60,7 +57,6 @@ mod waited;
 
 pub use call::Call;
 pub use change_token::{change_token, definitions};
-pub use execute_rights::may_lack as may_lack_execute;
 pub use find::{Lateness, find};
 pub use gaps::not_sought;
 pub use outcome::{Found, Guarantees, Miss, Missed};
@@ -69,5 +65,6 @@ pub use planning::{Planning, before_planning, concerns, may_be_kept};
 pub use question::Question;
 pub use rules::{definitions as definition_versions, have_changed, snapshot};
 pub use start::{Task, at_start, pass_at_once, scrolls, skip};
+pub use statement::may_depend_on_time;
 pub use value_rules::Probed;
 pub use verdict::{Eligible, after_planning, leave_unchecked, refuse};

@@ -5,19 +5,22 @@ use std::ffi::CString;
 use std::rc::Rc;
 
 use arrow_cache_core::{CacheKey, Reason, SnapshotView};
+use pgrx::pg_sys;
 
 use super::fingerprint::Fingerprint;
 use super::question::Question;
 use super::rules::{self, StartedUnder, UNKNOWN_CATALOGS};
-use super::{execute_rights, forms, quick_statements, timing};
+use super::{forms, quick_statements, timing};
 use crate::arrow::column::Column;
 use crate::invalidation::own_writes::has_transaction_id;
+use crate::pg::tree::Tree;
 use crate::query::asker::Asker;
 use crate::query::clock::{Clock, Cuts};
 use crate::query::clock_settling::settles;
 use crate::query::eligibility::QueryTraits;
 use crate::query::hashes::{FormId, SettingsHash, TreeHash};
 use crate::query::key::{self, Asked, Keyed};
+use crate::query::opened_relations::opened_by;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Cacheable, Planned, Verdict, Versions, environment, name_resolution, plan_marker, relations};
 use crate::shmem::SharedStore;
@@ -70,7 +73,7 @@ fn check_speed(question: &Question<'_>, form: FormId) -> Result<(), Reason> {
 /// # Errors
 /// The reason to bypass.
 #[inline]
-fn verdict_of(store: &SharedStore, question: &Question<'_>) -> Result<Cacheable, Reason> {
+fn verdict_of(question: &Question<'_>) -> Result<Cacheable, Reason> {
     match plan_marker::read(question.plan) {
         Verdict::Cacheable(cacheable) => {
             check_speed(question, cacheable.form)?;
@@ -79,19 +82,16 @@ fn verdict_of(store: &SharedStore, question: &Question<'_>) -> Result<Cacheable,
         Verdict::Bypass(reason) => Err(reason),
         // It gives way when it is started, so that nobody asks about it.
         Verdict::StandsFor(_) => Err(Reason::NotAnalyzed),
-        Verdict::Unchecked(form) => Err(pass_unchecked(store, question, form.map(Fingerprint::of_form))),
+        Verdict::Unchecked(form) => Err(pass_unchecked(question, form.map(Fingerprint::of_form))),
     }
 }
 
 /// Passes on a statement whose plan was not checked. If it is not known to be too quick, its next plan is checked, and
 /// looked up. Returns why it is bypassed.
-fn pass_unchecked(store: &SharedStore, question: &Question<'_>, form: Option<Fingerprint>) -> Reason {
+fn pass_unchecked(question: &Question<'_>, form: Option<Fingerprint>) -> Reason {
     timing::time_run(form);
     let Some(form) = form else {
-        // A new plan might need rights that the one which was made while the cache was off does not.
-        if !execute_rights::may_lack(rules::definitions(store).ddl) {
-            plan_marker::ask_for_new_plan(question.plan);
-        }
+        plan_marker::ask_for_new_plan(question.plan);
         return Reason::NotAnalyzed;
     };
     if quick_statements::will_skip_lookup(form) {
@@ -110,7 +110,7 @@ fn pass_unchecked(store: &SharedStore, question: &Question<'_>, form: Option<Fin
 /// The reason to bypass.
 #[inline]
 pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Statement<'q>, Reason> {
-    let cacheable = verdict_of(store, question)?;
+    let cacheable = verdict_of(question)?;
     let Cacheable { traits, form, planned, clock: trees, .. } = cacheable;
     let terms = StatementTerms::of(question.own_text)?;
     let fingerprint = question.fingerprint(Fingerprint::of_form(form));
@@ -123,7 +123,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
     let now = environment::settings(store.seed());
     let environment = environment::hash_under(store.seed(), now, &settings)?;
     let asker = Asker::present(store.seed());
-    let made_as_now = is_made_as_now(&traits, &planned, now, asker, current);
+    let made_as_now = is_made_as_now(&traits, &planned, now, asker);
     check_age(question, &cacheable, &relations, (made_as_now, planned.asker.has_changed(asker)), current)?;
     check_role(&traits, made_as_now)?;
     let tree = tree_of(store, cacheable.tree, &traits, current)?;
@@ -131,7 +131,7 @@ pub fn describe<'q>(store: &SharedStore, question: &Question<'q>) -> Result<Stat
     let clock = Clock { trees, params: question.params, one_message: question.runs_in_one_message(), settles };
     let Keyed { key, cuts } = key::of(&asked, &clock, store.seed())?;
     // With two cuts in the same gap, the plan may ask for other rights.
-    if !cuts.is_none() && execute_rights::may_depend_on_time(question.plan, &traits, current.ddl) {
+    if !cuts.is_none() && may_depend_on_time(question.plan, &traits) {
         return Err(Reason::MovingClock);
     }
     let known = forms::columns(form, current).filter(|columns| question.has_columns(columns));
@@ -151,15 +151,17 @@ fn settings_read(traits: &QueryTraits) -> Vec<CString> {
 
 /// Returns true if planning the query now, under these settings, would compute and inline the same functions in
 /// advance. The planner asks for the right to execute these.
-fn is_made_as_now(
-    traits: &QueryTraits,
-    planned: &Planned,
-    settings: SettingsHash,
-    asker: Asker,
-    current: Versions,
-) -> bool {
-    let asks_for_rights = || traits.asks_for_rights() || execute_rights::may_lack(current.ddl);
-    planned.settings.is_none_or(|then| then == settings && (planned.asker.role == asker.role || !asks_for_rights()))
+fn is_made_as_now(traits: &QueryTraits, planned: &Planned, settings: SettingsHash, asker: Asker) -> bool {
+    let is_for_role = planned.asker.role == asker.role || !traits.asks_for_rights();
+    planned.settings.is_none_or(|then| then == settings && is_for_role)
+}
+
+/// Returns true if a plan may ask for the right to execute other functions at another time: those of partitions that
+/// its start leaves out now. The server asks for them when it starts a scan. So of two times in one gap, one may be
+/// refused.
+pub fn may_depend_on_time(plan: Tree<'_, pg_sys::PlannedStmt>, traits: &QueryTraits) -> bool {
+    // Most plans have no partitions.
+    !plan.appendRelations.is_null() && traits.asks_for_rights() && opened_by(plan).prunes_at_start
 }
 
 /// Returns true if this session may get or store an answer over these relations.

@@ -15,7 +15,7 @@ use super::held_claims::Lead;
 use super::outcome::{Guarantees, Miss};
 use super::rules::{self, StartedUnder, Stored, UNKNOWN_CATALOGS};
 use super::verdict::{self, Eligible};
-use super::{admission, execute_rights, portal, value_rules};
+use super::{admission, portal, value_rules};
 use crate::arrow::column::{Column, are_described};
 use crate::invalidation::own_writes;
 use crate::pg::compat::unchecked_plan;
@@ -83,7 +83,8 @@ pub fn environment(store: &SharedStore, made: MadeUnder) -> Option<EnvironmentHa
         || allocator::is_short()
         || own_writes::has_transaction_id()
         || MadeUnder::now(store, made.versions) != made
-        || (current != made.versions && (!portal::has_valid_plan() || execute_rights::may_lack(current.ddl)))
+        || current.ddl != made.versions.ddl
+        || (current.catalogs != made.versions.catalogs && !portal::has_valid_plan())
     {
         return None;
     }

@@ -22,8 +22,6 @@ pub struct Catalog {
 pub enum Rows {
     /// Those with this OID in the column.
     With(pg_sys::Oid),
-    /// Those with a lesser one.
-    Below(pg_sys::Oid),
     /// All, in the order of the table.
     All,
 }
@@ -68,16 +66,16 @@ unsafe fn scan_under(
     const LOCK: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     let index = pg_sys::Oid::from_u32(index);
     let keyed = match rows {
-        Rows::With(oid) => Some((pg_sys::BTEqualStrategyNumber, pg_sys::F_OIDEQ, oid)),
-        Rows::Below(oid) => Some((pg_sys::BTLessStrategyNumber, pg_sys::F_OIDLT, oid)),
+        Rows::With(oid) => Some(oid),
         Rows::All => None,
     };
     // SAFETY: the caller's promise. After an error the server closes what is open, and gives the locks back.
     unsafe {
         let mut key = pg_sys::ScanKeyData::default();
-        if let Some((strategy, function, oid)) = keyed {
+        if let Some(oid) = keyed {
             let place = &raw mut key;
-            kept!(pg_sys::ScanKeyInit(place, column as _, strategy as _, function.into(), pg_sys::Datum::from(oid)));
+            let (strategy, equal) = (pg_sys::BTEqualStrategyNumber, pg_sys::F_OIDEQ);
+            kept!(pg_sys::ScanKeyInit(place, column as _, strategy as _, equal.into(), pg_sys::Datum::from(oid)));
         }
         if !keeping(|| lock_at_once(table)) {
             return None;

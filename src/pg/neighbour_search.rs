@@ -1,14 +1,13 @@
 //! The value of a column that stands next to a time, on one side of it, among the rows that a snapshot sees: a query of
 //! the server's, planned and run as any other, `SELECT at FROM t WHERE at < $1 ORDER BY at DESC LIMIT 1`. It asks for
-//! no rights to tables, since nobody is shown the value. The role must have those to execute the server's own
-//! functions. Keeps nothing.
+//! no rights to tables, since nobody is shown the value. Keeps nothing.
 //!
 //! What is raised here is what any plan over the table may raise: it is cancelled, or a page cannot be read. It passes
 //! unchanged.
 
 use pgrx::pg_sys::{self, Datum, Oid, RTEKind};
 
-use super::compat::{ask_for_no_rights, order_clause, start_unshown};
+use super::compat::{ask_for_no_rights, may_execute, order_clause, start_unshown};
 use super::computing::Unshown;
 use super::error_passing::keeping;
 use super::own_execution;
@@ -54,7 +53,8 @@ pub struct Planned {
 }
 
 /// Plans the search for the value next to a time, in the current memory context. `conditions` name the table as the
-/// first relation, and restrict what is searched. `None` if a foreign table would be read.
+/// first relation, and restrict what is searched. `None` if a foreign table would be read, or if the role may not
+/// execute the comparisons of the column.
 ///
 /// # Safety
 /// A time of the type of the column, valid conditions, and null or valid parameters.
@@ -65,6 +65,12 @@ pub unsafe fn plan(
     conditions: *mut pg_sys::List,
     params: pg_sys::ParamListInfo,
 ) -> Option<Planned> {
+    let calls = [column.less, column.greater, column.not_less, column.equal];
+    // SAFETY: reads a catalog about an operator of the server.
+    let is_allowed = |one: Oid| unsafe { may_execute(server::GetUserId(), kept!(pg_sys::get_opcode(one))) };
+    if !calls.into_iter().all(is_allowed) {
+        return None;
+    }
     // SAFETY: the caller's promise. A query like those of the parser.
     let plan = unsafe {
         let query = query(column, time, side, conditions);

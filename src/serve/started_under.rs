@@ -59,7 +59,7 @@ impl StartedUnder {
 
     /// Returns true if what the role is, or may do, can have changed and changed back since. A single change shows in
     /// the settings.
-    pub fn may_have_had_other_rights(&self) -> bool {
+    fn may_have_had_other_rights(&self) -> bool {
         asker::heard() > self.heard + 1
     }
 

@@ -25,7 +25,7 @@ pub use executor_run::{
 };
 pub use heap::UpdatedIndexes;
 pub use locks::lock_at_once;
-pub use names::{may_execute, may_use_schema, public_may_execute, qualified_name};
+pub use names::{may_execute, may_use_schema, qualified_name};
 pub use permissions::{ROLE_OF_MEMBERSHIP, ask_for_no_rights, for_each_selected_column, is_permitted, start_unshown};
 pub use plans::{add_relations, pruning_of_append, pruning_of_merge_append, query_id, strip_plan, unchecked_plan};
 pub use row_types::{

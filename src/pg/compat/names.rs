@@ -16,14 +16,6 @@ pub fn may_use_schema(role: pg_sys::Oid, schema: pg_sys::Oid) -> bool {
     result == pg_sys::AclResult::ACLCHECK_OK
 }
 
-/// Stands for all roles (utils/acl.h, ACL_ID_PUBLIC).
-const PUBLIC: pg_sys::Oid = pg_sys::InvalidOid;
-
-/// Returns true if every role may execute the function. Raises if there is no such function.
-pub fn public_may_execute(function: pg_sys::Oid) -> bool {
-    may_execute(PUBLIC, function)
-}
-
 /// Returns true if the role may execute the function. Raises if there is no such function.
 pub fn may_execute(role: pg_sys::Oid, function: pg_sys::Oid) -> bool {
     const EXECUTE: pg_sys::AclMode = pg_sys::ACL_EXECUTE as pg_sys::AclMode;
