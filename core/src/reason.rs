@@ -51,11 +51,9 @@ reasons! {
     TemporaryRelation, "temporary_relation", "The query reads a temporary relation.";
     ForeignTable, "foreign_table", "The query reads a foreign table, whose changes the server cannot see.";
     PolicyNever, "policy_never", "The owner of a relation of the query does not want it cached (arrow_cache.set_policy).";
-    SequenceRelation, "sequence_relation", "The query reads a sequence as a relation.";
     UnsupportedRelation, "unsupported_relation", "The query reads a relation of a kind or access method whose changes the cache cannot follow.";
     IndexMethod, "index_method", "The plan scans an index whose access method is not built in.";
     Tablesample, "tablesample", "The query uses TABLESAMPLE.";
-    TransitionTable, "transition_table", "The query reads a transition table of a trigger.";
     NoRelation, "no_relation", "The query reads no relation at all, so there is nothing to gain.";
     RecordType, "record_type", "A parameter or a column of the result is an anonymous record.";
     UnsupportedType, "unsupported_type", "A column or parameter has a type the cache cannot keep exactly.";

@@ -53,7 +53,7 @@ pub fn check_statement(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt) -
         return Err(Reason::NestedStatement);
     }
     if desc.has_transition_tables() {
-        return Err(Reason::TransitionTable);
+        return Err(Reason::UnsupportedRelation);
     }
     Ok(())
 }

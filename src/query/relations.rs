@@ -78,7 +78,6 @@ fn check_relation(oid: pg_sys::Oid) -> Result<u8, Reason> {
         pg_sys::RELKIND_PARTITIONED_TABLE | pg_sys::RELKIND_VIEW => Ok(kind),
         pg_sys::RELKIND_FOREIGN_TABLE if trusted => Ok(kind),
         pg_sys::RELKIND_FOREIGN_TABLE => Err(Reason::ForeignTable),
-        pg_sys::RELKIND_SEQUENCE => Err(Reason::SequenceRelation),
         _ => Err(Reason::UnsupportedRelation),
     }
 }

@@ -57,7 +57,7 @@ impl EligibilityChecker {
             }
             pg_sys::RTEKind::RTE_TABLEFUNC if tree::is_json_table(entry) => self.refuse(Reason::StableFunction),
             pg_sys::RTEKind::RTE_TABLEFUNC => self.refuse(Reason::XmlExpression),
-            pg_sys::RTEKind::RTE_NAMEDTUPLESTORE => self.refuse(Reason::TransitionTable),
+            pg_sys::RTEKind::RTE_NAMEDTUPLESTORE => self.refuse(Reason::UnsupportedRelation),
             pg_sys::RTEKind::RTE_SUBQUERY
             | pg_sys::RTEKind::RTE_JOIN
             | pg_sys::RTEKind::RTE_CTE

@@ -140,7 +140,7 @@ SELECT id FROM far;
 :status
 SELECT count(*) FROM t JOIN far USING (id);
 :status
--- sequence_relation
+-- unsupported_relation: a sequence.
 CREATE SEQUENCE number;
 SELECT is_called FROM number;
 SELECT is_called FROM number;
