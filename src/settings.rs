@@ -89,10 +89,6 @@ settings! {
     c"Only queries that usually take at least this long are computed from stored parts."
     c"0 means all that were executed before."
 
-    /// Per cent of `memory`. Keeps fragments, of which one statement may need hundreds, from evicting the answers.
-    FRAGMENT_MEMORY_PERCENT: i32 = 50; define_int_guc(c"pg_arrow_cache.fragment_memory", 0, 100), Suset;
-    c"Most of the memory that stored parts take together, in per cent." c"0 stores none."
-
     // What a change outdates.
 
     /// Off: this session stores no answer that outlives changes of other rows, and notes no values that it changes.
@@ -248,11 +244,6 @@ pub fn precise_invalidation() -> bool {
 /// Least usual time of a query that is computed from fragments.
 pub fn fragment_min_time() -> Duration {
     Duration::from_secs_f64(now(&FRAGMENT_MIN_TIME_MS) / 1000.0)
-}
-
-/// Most bytes that all fragments take together.
-pub fn fragment_bytes() -> u64 {
-    memory_bytes() as u64 / 100 * u64::from(now(&FRAGMENT_MEMORY_PERCENT).unsigned_abs())
 }
 
 /// Returns true if each query that can be computed from fragments is, from its first run on.

@@ -228,7 +228,8 @@ impl ResultFill {
         let entry = NewEntry {
             kind: match miss.statement {
                 Some(_) => NewKind::Answer,
-                None => NewKind::Fragment { most_bytes: settings::fragment_bytes() },
+                // One statement may need hundreds of fragments, which are not to evict the answers.
+                None => NewKind::Fragment { most_bytes: settings::memory_bytes() as u64 / 2 },
             },
             database,
             role: started.role.to_u32(),

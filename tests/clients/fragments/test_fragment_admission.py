@@ -73,13 +73,6 @@ def test_not_if_the_statement_does_not_want_it(connect, setup):
     assert combined(reader, QUERY.format(34)) == (1, 0)
 
 
-def test_nothing_is_stored_without_memory_for_it(connect, setup):
-    reader = connect(f"{ANY_TIME} -c pg_arrow_cache.fragment_memory=0", prepare_threshold=None)
-    for constant in range(30, 35):
-        assert combined(reader, QUERY.format(constant))[1] == 0
-    assert reader.rows("SELECT fragment_bytes FROM arrow_cache.stats") == [(0,)]
-
-
 def test_the_views_tell(connect, setup, session):
     reader = connect(ANY_TIME, prepare_threshold=None)
     columns = "fragment_runs, fragments_served, fragments_computed, fragments_stored"

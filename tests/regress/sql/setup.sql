@@ -20,9 +20,6 @@ SET pg_arrow_cache.min_runs = 0;
 SET pg_arrow_cache.enabled = 'perhaps';
 SET pg_arrow_cache.enable_fragments = 'perhaps';
 DO $$ BEGIN SET pg_arrow_cache.fragment_min_time = -1; EXCEPTION WHEN invalid_parameter_value THEN RAISE NOTICE '%', regexp_replace(SQLERRM, '([-\d]) ms( \.\.|\))', '\1\2', 'g'); END $$;
-SET pg_arrow_cache.fragment_memory = 101;
-SET pg_arrow_cache.fragment_memory = -1;
-SET pg_arrow_cache.fragment_memory = '10MB';
 SET pg_arrow_cache.memory = '64MB';
 SET pg_arrow_cache.max_entries = 5;
 
@@ -31,7 +28,6 @@ CREATE ROLE regress_cache_plain;
 SET ROLE regress_cache_plain;
 SET pg_arrow_cache.max_entry_size = '1GB';
 SET pg_arrow_cache.debug_force_fragments = on;
-SET pg_arrow_cache.fragment_memory = 90;
 SET pg_arrow_cache.ttl = '10min';
 SHOW pg_arrow_cache.ttl;
 RESET pg_arrow_cache.ttl;
