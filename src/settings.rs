@@ -6,8 +6,8 @@
 use std::ffi::{CStr, CString};
 use std::time::Duration;
 
-use pgrx::PostgresGucEnum;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, GucValue};
+use pgrx::{PostgresGucEnum, pg_sys};
 
 /// `CARGO_PKG_VERSION` as a C string.
 pub const VERSION_TEXT: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
