@@ -10,7 +10,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::previous::active;
 use crate::functions::policy_label;
-use crate::invalidation::{foreign, redefinition, targets};
+use crate::invalidation::{foreign, redefinition, rows, targets};
 use crate::lookup::portal;
 use crate::pg::compat;
 use crate::pg::server;
@@ -90,6 +90,8 @@ pub struct Scope {
     changes_names: *const pg_sys::Node,
     /// The statement for the server, in the place of one that copies to Arrow; else null.
     replaced: *mut pg_sys::PlannedStmt,
+    /// It copies rows to a table, and they are noted.
+    notes_rows: bool,
 }
 
 impl Scope {
@@ -100,6 +102,7 @@ impl Scope {
         commits_prepared: None,
         changes_names: std::ptr::null(),
         replaced: std::ptr::null_mut(),
+        notes_rows: false,
     };
 
     /// The statement that the server is to run: `plan`, or what stands in its place.
@@ -202,6 +205,7 @@ fn enter_nesting(utility: Utility<'_>, tag: NodeTag, scope: &mut Scope) {
     }
     // What may raise comes before there is something to undo.
     announce_effects(statement);
+    scope.notes_rows = statement.as_a::<pg_sys::CopyStmt>().and_then(target_of).is_some_and(rows::begin_copy);
     if matches!(tag, NodeTag::T_CopyStmt | NodeTag::T_TruncateStmt) {
         scope.changes_names = statement.as_ptr();
     }
@@ -242,8 +246,7 @@ fn announce_effects(statement: Tree<'_, pg_sys::Node>) {
     if let Some(label) = statement.as_a::<pg_sys::SecLabelStmt>() {
         policy_label::before_security_label(label);
     } else if let Some(copy) = statement.as_a::<pg_sys::CopyStmt>() {
-        let target = if copy.is_from { targets::changeable(child!(copy.relation), pg_sys::ACL_INSERT) } else { None };
-        if let Some(relation) = target {
+        if let Some(relation) = target_of(copy) {
             targets::note_named(relation);
         }
     } else if let Some(truncate) = statement.as_a::<pg_sys::TruncateStmt>() {
@@ -255,8 +258,16 @@ fn announce_effects(statement: Tree<'_, pg_sys::Node>) {
     }
 }
 
+/// The table that COPY FROM will be allowed to write to.
+fn target_of(copy: Tree<'_, pg_sys::CopyStmt>) -> Option<pg_sys::Oid> {
+    if copy.is_from { targets::changeable(child!(copy.relation), pg_sys::ACL_INSERT) } else { None }
+}
+
 /// Leaves a utility statement, after an error too, if it has `raised` one. Nothing here can raise.
 pub fn leave(scope: Scope, raised: bool) {
+    if scope.notes_rows {
+        rows::end_copy(raised);
+    }
     if let Some(outside) = scope.nested {
         session::leave_utility(outside);
     }

@@ -153,15 +153,19 @@ impl NotedRows {
     /// Notes a change that has been made. `counted` is what the server has counted, with this change; it is asked for
     /// the first change only. `None` if the server does not count.
     pub fn add_change(&mut self, change: RowChange, counted: impl FnOnce() -> Option<CountedChanges>) {
-        let one = RowChanges::one(change);
+        self.add_changes(RowChanges::one(change), counted);
+    }
+
+    /// As `add_change`, of changes that have been made together.
+    pub fn add_changes(&mut self, made: RowChanges, counted: impl FnOnce() -> Option<CountedChanges>) {
         if self.base.is_none() {
-            // Changes before this one would not be noted.
-            match counted().filter(|counted| counted.open == one && !counted.is_truncated) {
+            // Changes before these would not be noted.
+            match counted().filter(|counted| counted.open == made && !counted.is_truncated) {
                 Some(counted) => self.base = Some(counted.over),
                 None => self.give_up(Coarse::NotNoted),
             }
         }
-        self.noted = self.noted.and(one);
+        self.noted = self.noted.and(made);
     }
 
     /// Notes that a row has to be looked at for its values.

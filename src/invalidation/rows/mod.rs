@@ -9,8 +9,9 @@
 //! In the order in which the files may import each other: `watched` lists the statements under way that write to
 //! tracked relations, and puts the routine in and back; `noted` has what the transaction has noted; `expected` finds
 //! the relation of which a row is about to be changed; `routine` is that copy, whose functions note; `routed` tells
-//! whether rows may come to tracked leaves; `statements` begins and ends watching.
+//! whether rows may come to tracked leaves; `statements` begins and ends watching, and `copied` does so for COPY FROM.
 
+mod copied;
 mod expected;
 mod noted;
 mod routed;
@@ -19,6 +20,7 @@ mod statements;
 mod watched;
 
 pub use arrow_cache_core::versions::noted_rows::Coarse;
+pub use copied::{begin as begin_copy, end as end_copy};
 pub use noted::{for_each_noted, is_idle};
 pub use statements::{begin, end};
 

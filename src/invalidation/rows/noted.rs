@@ -5,7 +5,7 @@
 use std::cell::{Cell, RefCell};
 
 use arrow_cache_core::versions::columns::{ColumnValue, MOST_COLUMNS};
-use arrow_cache_core::versions::noted_rows::{Coarse, NotedRows, RowChange};
+use arrow_cache_core::versions::noted_rows::{Coarse, NotedRows, RowChange, RowChanges};
 use arrow_cache_core::versions::zones::size_of_zones;
 use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, members, quietly, together};
 use pgrx::pg_sys;
@@ -257,26 +257,70 @@ pub unsafe fn note(
         let is_quiet = is_own && columns.is_quiet;
         // The heap has told where the new version is.
         let versions = [old, (!new.is_null()).then(|| (*new).tts_tid)];
-        let goes_on = NOTED.with_borrow_mut(|notes| {
-            let Some(Noted { rows, .. }) = notes.used().get_mut(*place) else { return false };
-            if rows.wants_more() {
-                rows.add_change(change, || Change::of(*relation).map(Change::counted));
-                if looks {
-                    rows.look();
-                }
-                if columns.has_each_row {
-                    rows.add_value(aspect((EACH_ROW, ITS_VALUE), is_quiet));
-                }
-                let zones = versions.into_iter().flatten().flat_map(|version| zones_of(columns, version));
-                zones.for_each(|zone| rows.add_value(zone));
-                found.iter().flatten().for_each(|found| found.note(rows, is_quiet));
-            }
-            rows.wants_more()
+        let goes_on = noting(*place, |rows| {
+            rows.add_change(change, || Change::of(*relation).map(Change::counted));
+            add_row(rows, columns, is_quiet, versions, found);
         });
         if !goes_on {
             watched::count_in_vain(watched.below);
         }
     }
+}
+
+/// Notes rows that the heap has inserted together, which slots hold. Returns true if it is worth noting more. May raise.
+///
+/// # Safety
+/// Slots that hold rows of an open relation, whose columns these are, and that know where the rows lie.
+pub unsafe fn note_inserted(
+    relation: pg_sys::Relation,
+    place: usize,
+    columns: &Columns,
+    slots: &[*mut pg_sys::TupleTableSlot],
+) -> bool {
+    let inserted = RowChanges { inserted: slots.len() as i64, ..RowChanges::default() };
+    // SAFETY: the caller's promise.
+    let mut goes_on =
+        noting(place, |rows| rows.add_changes(inserted, || unsafe { Change::of(relation) }.map(Change::counted)));
+    let looks = columns.values.iter().any(Option::is_some);
+    for slot in slots {
+        if !goes_on {
+            break;
+        }
+        // SAFETY: the caller's promise. Nothing is borrowed while values are read.
+        let (found, version) = unsafe { (looks.then(|| Found::of_slot(columns, *slot)), (**slot).tts_tid) };
+        goes_on = noting(place, |rows| add_row(rows, columns, false, [None, Some(version)], [None, found]));
+    }
+    goes_on
+}
+
+/// Notes more of what is noted at this place, if that is worth it. Returns true if it still is.
+fn noting(place: usize, note: impl FnOnce(&mut NotedRows)) -> bool {
+    NOTED.with_borrow_mut(|notes| {
+        let Some(Noted { rows, .. }) = notes.used().get_mut(place) else { return false };
+        if rows.wants_more() {
+            note(rows);
+        }
+        rows.wants_more()
+    })
+}
+
+/// Notes what a row was and is: where its versions lie, and their values.
+fn add_row(
+    rows: &mut NotedRows,
+    columns: &Columns,
+    is_quiet: bool,
+    versions: [Option<pg_sys::ItemPointerData>; 2],
+    found: [Option<Found>; 2],
+) {
+    if columns.values.iter().any(Option::is_some) {
+        rows.look();
+    }
+    if columns.has_each_row {
+        rows.add_value(aspect((EACH_ROW, ITS_VALUE), is_quiet));
+    }
+    let zones = versions.into_iter().flatten().flat_map(|version| zones_of(columns, version));
+    zones.for_each(|zone| rows.add_value(zone));
+    found.iter().flatten().for_each(|found| found.note(rows, is_quiet));
 }
 
 /// Returns true if it is worth noting more of what is noted at this place.

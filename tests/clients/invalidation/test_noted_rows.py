@@ -138,8 +138,16 @@ CHANGES = {
     "changes of 1,001 rows at two levels":
         ("", "INSERT INTO t SELECT 1000 + g, 1000 + g, 1 FROM generate_series(1, 600) g; SAVEPOINT s;"
              " DELETE FROM t WHERE id BETWEEN 1001 AND 1401; RELEASE s", TENANTS, COARSE),
-    "copy": ("", "COPY t FROM PROGRAM 'echo 1000,5,1,x' (FORMAT csv)", TENANTS, COARSE),
-    "insert beside copy": ("", "INSERT INTO t VALUES (1001, 5, 1); COPY t FROM PROGRAM 'echo 1000,5,1,x' (FORMAT csv)", TENANTS, COARSE),
+    "copy": ("", "COPY t FROM PROGRAM 'echo 1000,5,1,x' (FORMAT csv)", [5], PRECISE),
+    "insert beside copy": ("", "INSERT INTO t VALUES (1001, 5, 1); COPY t FROM PROGRAM 'echo 1000,6,1,x' (FORMAT csv)", [5, 6], PRECISE),
+    "copy of some rows": ("", "COPY t FROM PROGRAM 'seq -f %.0f,5,1,x 1001 1900' (FORMAT csv)", [5], PRECISE),
+    "copy of many rows": ("", "COPY t FROM PROGRAM 'seq -f %.0f,5,1,x 1001 2900' (FORMAT csv)", TENANTS, COARSE),
+    "copy of rows that are left out": ("", "COPY t FROM PROGRAM 'seq -f %.0f,5,1,x 1001 1100' (FORMAT csv) WHERE id = 1050", [5], PRECISE),
+    "copy row by row": (trigger("NEW.tenant := 7"), "COPY t FROM PROGRAM 'seq -f %.0f,5,1,x 1000 1003' (FORMAT csv)", [5, 7], PRECISE),
+    "copy beside a scan": (trigger("PERFORM count(*) FROM t"), "COPY t FROM PROGRAM 'seq -f %.0f,5,1,x 1000 1003' (FORMAT csv)", TENANTS, COARSE),
+    "copy beside a change": (trigger("UPDATE t SET v = 0 WHERE id = 17", "AFTER INSERT"), "COPY t FROM PROGRAM 'echo 1000,5,1,x' (FORMAT csv)", [5, 6], PRECISE),
+    "copy that fails, and another": ("", "DO $$ BEGIN BEGIN COPY t FROM PROGRAM 'echo 1,9,1,x' (FORMAT csv); EXCEPTION WHEN unique_violation THEN NULL; END; "
+                                     "COPY t FROM PROGRAM 'echo 1000,5,1,x' (FORMAT csv); INSERT INTO t VALUES (1001, 6, 1); END $$", [5, 6, 9], PRECISE),
     "truncate": ("", "TRUNCATE t", TENANTS, COARSE),
     "truncate, and insert": ("", "TRUNCATE t; INSERT INTO t VALUES (1000, 5, 1)", TENANTS, COARSE),
     "insert, and truncate in a savepoint that is rolled back":
@@ -176,7 +184,7 @@ CHANGES = {
         ("", "INSERT INTO t VALUES (1000, 5, 1); SAVEPOINT a; SAVEPOINT b; DELETE FROM t WHERE tenant = 6; RELEASE b; UPDATE t SET v = 1 WHERE tenant = 7;"
              " ROLLBACK TO a; UPDATE t SET v = 1 WHERE tenant = 8", [5, 6, 7, 8], PRECISE),
     "a copy that is rolled back":
-        ("", "INSERT INTO t VALUES (1001, 5, 1); SAVEPOINT s; COPY t FROM PROGRAM 'echo 1000,5,1,x' (FORMAT csv); ROLLBACK TO s", TENANTS, COARSE),
+        ("", "INSERT INTO t VALUES (1001, 5, 1); SAVEPOINT s; COPY t FROM PROGRAM 'echo 1000,5,1,x' (FORMAT csv); ROLLBACK TO s", [5], PRECISE),
     "a copy that is rolled back before all else":
         ("", "SAVEPOINT s; COPY t FROM PROGRAM 'echo 1000,5,1,x' (FORMAT csv); ROLLBACK TO s; INSERT INTO t VALUES (1001, 5, 1)", [5], PRECISE),
     "an error that is caught":

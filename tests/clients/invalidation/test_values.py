@@ -188,7 +188,7 @@ def test_copy(session, other):
         with writer.cursor() as cursor, cursor.copy("COPY t (tenant, v) FROM STDIN") as rows:
             rows.write_row((7, 0))
 
-    outlived(session, other, {7}, False, copy)
+    outlived(session, other, {7}, True, copy)
 
 
 TYPES = {
