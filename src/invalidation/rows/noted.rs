@@ -214,9 +214,14 @@ impl Found {
     }
 }
 
+/// The block in which a version of a row lies.
+fn block_of(version: pg_sys::ItemPointerData) -> u32 {
+    u32::from(version.ip_blkid.bi_hi) << 16 | u32::from(version.ip_blkid.bi_lo)
+}
+
 /// The zones in which a version of a row lies.
 fn zones_of(columns: &Columns, version: pg_sys::ItemPointerData) -> impl Iterator<Item = ColumnValue> + use<> {
-    let block = u32::from(version.ip_blkid.bi_hi) << 16 | u32::from(version.ip_blkid.bi_lo);
+    let block = block_of(version);
     columns.zones.into_iter().flatten().filter_map(move |column| {
         let size = size_of_zones(column)?;
         Some((column, u64::from(block >> size)))
@@ -281,14 +286,22 @@ pub unsafe fn note_inserted(
     // SAFETY: the caller's promise.
     let mut goes_on =
         noting(place, |rows| rows.add_changes(inserted, || unsafe { Change::of(relation) }.map(Change::counted)));
-    let looks = columns.values.iter().any(Option::is_some);
+    if columns.values.iter().all(Option::is_none) {
+        // SAFETY: the caller's promise. Rows of one block follow each other.
+        let mut versions: Vec<_> = slots.iter().map(|slot| unsafe { (**slot).tts_tid }).collect();
+        versions.dedup_by_key(|version| block_of(*version));
+        let one = |version| [None, Some(version)];
+        return noting(place, |rows| {
+            versions.into_iter().for_each(|version| add_row(rows, columns, false, one(version), [None, None]));
+        });
+    }
     for slot in slots {
         if !goes_on {
             break;
         }
         // SAFETY: the caller's promise. Nothing is borrowed while values are read.
-        let (found, version) = unsafe { (looks.then(|| Found::of_slot(columns, *slot)), (**slot).tts_tid) };
-        goes_on = noting(place, |rows| add_row(rows, columns, false, [None, Some(version)], [None, found]));
+        let (found, version) = unsafe { (Found::of_slot(columns, *slot), (**slot).tts_tid) };
+        goes_on = noting(place, |rows| add_row(rows, columns, false, [None, Some(version)], [None, Some(found)]));
     }
     goes_on
 }
