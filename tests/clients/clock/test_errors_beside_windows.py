@@ -104,7 +104,8 @@ def test_answers_are_those_of_executing(server, at, mode, scan):
             session.execute("DEALLOCATE q")
     print(errors, seen)
     for fails in False, True:
-        assert seen[fails, "BYPASS"] < seen[fails, "HIT"], seen
+        # Which statements are not worth a look-up is a matter of time.
+        assert seen[fails, "BYPASS"] < 2 * seen[fails, "HIT"], seen
     assert errors > WINDOWS / 3 and seen[False, "HIT"] > WINDOWS, (errors, seen)
 
 
