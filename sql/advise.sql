@@ -96,7 +96,7 @@ WITH s AS MATERIALIZED (
     (SELECT 9, t.coarse_changes, 'Changes of a tracked table outdate all answers over it',
            format('%s changed %s times, %s of them as a whole; %s results seen here rest on some of its rows. In all databases: coarse_not_noted %s, coarse_overflow %s, coarse_generation %s, coarse_definitions %s',
                   t.relation, t.changes, t.coarse_changes, t.entries, s.coarse_not_noted, s.coarse_overflow, s.coarse_generation, s.coarse_definitions),
-           'Transactions of up to 1000 rows of the table; INSERT in the place of COPY; TRUNCATE and DDL in transactions of their own. docs/sql.md says what each of these counts.'
+           'Transactions of up to 1000 rows of the table; COPY to a partition instead of its parent; TRUNCATE and DDL in transactions of their own. docs/sql.md says what each of these counts.'
     FROM s CROSS JOIN @extschema@.tracked AS t WHERE t.entries > 0 AND t.coarse_changes >= 100 AND t.coarse_changes >= 0.1 * t.changes
     ORDER BY t.coarse_changes DESC LIMIT 5)
     UNION ALL
