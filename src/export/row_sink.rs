@@ -99,7 +99,7 @@ impl<O: Output> ExportSink<O> {
             self.flush();
         }
         match self.fill.take() {
-            Some(mut fill) if complete => _ = fill.finish(query, elapsed.saturating_sub(self.delivering)),
+            Some(mut fill) if complete => fill.finish(query, elapsed.saturating_sub(self.delivering)),
             Some(mut fill) => fill.give_up(Reason::IncompleteRead),
             None => {}
         }
