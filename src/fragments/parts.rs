@@ -5,18 +5,18 @@ use std::cell::{Cell, OnceCell};
 use std::ffi::c_char;
 
 use arrow_cache_core::Counter;
-use arrow_cache_core::versions::zones::Zones;
 use pgrx::pg_sys;
 
 use super::admission::{self, Worth};
 use super::key::PartKeys;
-use super::part_run::{Computed, Source, Surroundings};
-use super::recipe::{LeafPart, Recipe, ZoneParts, columns_of};
+use super::part_run::{Computed, Surroundings};
+use super::part_state::{PartState, Rows, found_zones, free};
+use super::recipe::{Recipe, ZoneParts, columns_of};
 use super::zone_pass::Pass;
-use super::{zone_merge, zones};
+use super::zones;
 use crate::error::{CacheError, or_raise};
 use crate::lookup::definition_versions;
-use crate::lookup::stored_parts::{self, PartKey};
+use crate::lookup::stored_parts;
 use crate::pg::backend_local::Local;
 use crate::pg::memory_context::leak;
 use crate::pg::row_type::RowType;
@@ -26,8 +26,7 @@ use crate::query::decomposition::{AskedPart, Values};
 use crate::query::hashes::EnvironmentHash;
 use crate::query::partitions::Leaf;
 use crate::query::plan_marker;
-use crate::serve::{Hold, slot_values};
-use crate::shmem::SharedStore;
+use crate::serve::slot_values;
 use crate::{settings, shmem};
 
 /// The parts of a statement.
@@ -55,34 +54,6 @@ pub struct Parts {
 /// The parts that were looked up for the statement that is being started; null for none. They are taken when its scan
 /// starts, and go with their memory after an error.
 static LOOKED_UP: Local<Cell<*mut Parts>> = Local::new(Cell::new(std::ptr::null_mut()));
-
-/// The part of one leaf, or of some zones.
-struct PartState {
-    leaf: pg_sys::Oid,
-    /// The zones, if it is no leaf.
-    zones: Option<Zones>,
-    /// The stored parts of single zones that it is to be made of; none if it is read from the table.
-    merged: Vec<*mut Hold>,
-    /// What it is stored as; `None` if it is not looked up.
-    key: Option<PartKey>,
-    rows: Rows,
-    /// How it is computed; null if it was stored when the statement was planned.
-    plan: *mut pg_sys::PlannedStmt,
-}
-
-/// Where the rows of a part come from.
-enum Rows {
-    /// From the store: pinned.
-    Stored(*mut Hold),
-    /// From running its query, which is still to be done.
-    Waiting,
-    /// From running its query, which was done.
-    Computed(Computed),
-    /// There are none: the bounds of the statement exclude them.
-    LeftOut,
-    /// They came from running its query, and were read.
-    Read,
-}
 
 /// How many parts came from where.
 #[derive(Clone, Copy, Default)]
@@ -383,130 +354,6 @@ impl Drop for Parts {
     fn drop(&mut self) {
         if std::ptr::eq(LOOKED_UP.get(), self) {
             LOOKED_UP.set(std::ptr::null_mut());
-        }
-    }
-}
-
-impl PartState {
-    /// A part whose rows are not looked for yet.
-    fn new(leaf: pg_sys::Oid, zones: Option<Zones>, plan: *mut pg_sys::PlannedStmt) -> Self {
-        Self { leaf, zones, merged: Vec::new(), key: None, rows: Rows::Waiting, plan }
-    }
-
-    fn of_leaf(leaf: &LeafPart) -> Self {
-        Self::new(leaf.relation, None, leaf.plan)
-    }
-
-    /// Those of the zones that a table has now, one by one: the statement's snapshot, which was taken before, shows no
-    /// row of others.
-    fn of_zones(relation: pg_sys::Oid, ZoneParts { column, unit, one, .. }: ZoneParts) -> Vec<Self> {
-        // SAFETY: the plan has locked the table.
-        let all = Zones::of_table(column, unsafe { zones::blocks_of(relation) });
-        all.groups_of(unit).map(|zones| Self::new(relation, Some(zones), one)).collect()
-    }
-
-    /// How it is computed, in the current memory context. `slot` is one for rows of parts.
-    fn source(&self, zones: Option<ZoneParts>, slot: *mut pg_sys::TupleTableSlot) -> Source {
-        match (zones, self.zones) {
-            // SAFETY: the holds of this statement; the slot has their columns.
-            (Some(plans), Some(_)) if !self.merged.is_empty() => unsafe {
-                zone_merge::source(plans, &self.merged, slot)
-            },
-            // SAFETY: a plan of the statement, for the zones of the table.
-            (Some(_), Some(own)) => match unsafe { zones::of_zones(self.plan, self.leaf, own) } {
-                Some(plan) => Source::plan(plan),
-                None => CacheError::placeholder_run().raise(),
-            },
-            _ => Source::plan(self.plan),
-        }
-    }
-
-    /// Returns true if the table is to be read for it.
-    fn is_to_be_read(&self) -> bool {
-        matches!(self.rows, Rows::Waiting) && self.merged.is_empty()
-    }
-
-    /// Lets stored parts go: `rows` come in the place of its own. What was computed stays.
-    fn forget_stored(&mut self, rows: Rows) {
-        for hold in std::mem::take(&mut self.merged) {
-            // SAFETY: a hold lasts as long as the statement.
-            unsafe { (*hold).release() };
-        }
-        match self.rows {
-            Rows::Stored(hold) => {
-                // SAFETY: as above.
-                unsafe { (*hold).release() };
-                self.rows = rows;
-            }
-            Rows::Waiting => self.rows = rows,
-            Rows::Computed(_) | Rows::LeftOut | Rows::Read => {}
-        }
-    }
-
-    /// Finds out what the part of some zones is stored as, and looks for it.
-    fn find_zones(&mut self, keys: &mut PartKeys<'_>, store: &SharedStore, surroundings: &Surroundings) {
-        self.key = self.zones.and_then(|zones| keys.of_zones(self.leaf, zones).ok());
-        self.look_up(store, surroundings);
-    }
-
-    /// Pins the stored part, if there is one that holds. What cannot be looked up is computed.
-    fn look_up(&mut self, store: &SharedStore, surroundings: &Surroundings) {
-        let Some(key) = self.key else { return };
-        // SAFETY: the snapshot of the statement is registered; the context outlives the statement. A stored part has
-        // the columns that were compared with its own.
-        let hold = unsafe {
-            stored_parts::stored_part(store, key.key, &surroundings.columns, surroundings.snapshot.as_ref())
-                .and_then(|pin| Hold::in_context(surroundings.context, pin, surroundings.columns.clone()))
-        };
-        if let Some(hold) = hold {
-            self.rows = Rows::Stored(hold);
-        }
-    }
-}
-
-/// Looks for the stored parts of the zones of a table, which come one by one: for groups of them first. A group of which
-/// each zone has a part, and that has none, is to be made of these; not the last group, which changes with each row that
-/// comes.
-fn found_zones(
-    zones: Vec<PartState>,
-    unit: u64,
-    keys: &mut PartKeys<'_>,
-    store: &SharedStore,
-    surroundings: &Surroundings,
-) -> Vec<PartState> {
-    let (mut found, size) = (Vec::new(), zones::group_size(unit) as usize);
-    let mut waiting = zones.into_iter().peekable();
-    while waiting.peek().is_some() {
-        let mut group: Vec<PartState> = waiting.by_ref().take(size).collect();
-        let whole = group.first().filter(|_| group.len() == size && waiting.peek().is_some()).and_then(|first| {
-            let zones = first.zones.map(|zones| Zones { count: unit * size as u64, ..zones });
-            let mut whole = PartState::new(first.leaf, zones, first.plan);
-            whole.find_zones(keys, store, surroundings);
-            whole.key.is_some().then_some(whole)
-        });
-        if whole.as_ref().is_some_and(|whole| matches!(whole.rows, Rows::Stored(_))) {
-            found.extend(whole);
-            continue;
-        }
-        group.iter_mut().for_each(|zone| zone.find_zones(keys, store, surroundings));
-        let stored = |zone: &PartState| if let Rows::Stored(hold) = zone.rows { Some(hold) } else { None };
-        match (whole, group.iter().map(stored).collect::<Option<Vec<_>>>()) {
-            (Some(whole), Some(merged)) => found.push(PartState { merged, ..whole }),
-            _ => found.extend(group),
-        }
-    }
-    found
-}
-
-/// Frees the rows of a part if they were computed: `rows` come after them.
-fn free(part: &mut PartState, tuple: *mut pg_sys::TupleTableSlot, rows: Rows) {
-    if let Rows::Computed(_) = part.rows
-        && let Rows::Computed(computed) = std::mem::replace(&mut part.rows, rows)
-    {
-        // SAFETY: a slot of ours, which may show a row of the part.
-        unsafe {
-            pg_sys::ExecClearTuple(tuple);
-            computed.free();
         }
     }
 }

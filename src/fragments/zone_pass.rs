@@ -94,7 +94,7 @@ impl Pass {
     pub fn free(self) {
         // SAFETY: a slot of ours, which may show a row.
         unsafe {
-            pg_sys::ExecDropSingleTupleTableSlot(self.tuple);
+            kept!(pg_sys::ExecDropSingleTupleTableSlot(self.tuple));
             self.computed.free();
         }
     }

@@ -6,7 +6,6 @@
 use arrow_cache_core::{Dependency, EACH_ROW, Pin, Reason, RoomyVec, SnapshotView, TrackedColumns, Wish, quietly};
 use pgrx::pg_sys;
 
-use super::rules::have_changed;
 use crate::pg::backend;
 use crate::pg::key_column::is_primary_key;
 use crate::query::asked_values::{Probe, Scan, missing_column, missing_pair, values_of};
@@ -72,7 +71,8 @@ fn of_values(
 /// The relations of which an entry rests on values that were changed, if nothing else has outdated it.
 pub fn outdated_values(store: &SharedStore, pin: &Pin) -> Vec<u32> {
     let (versions, mut relations) = (store.versions(), Vec::new());
-    for changed in have_changed(store, store.view(pin).dependencies()) {
+    let dependencies = store.view(pin).dependencies();
+    for changed in dependencies.iter().filter(|on| versions.slot(on.slot).version() != on.version) {
         if !versions.is_of_value(changed.slot) || relations.add(changed.relation).is_err() {
             return Vec::new();
         }

@@ -1,6 +1,6 @@
-//! COPY FROM a tracked table: its rows come without a node of a plan. So the relation's description has a routine of its
-//! own for as long as the statement runs, whose functions insert as the heap's do, and note the rows. A scan of the table
-//! that begins takes it back: then the rest is not noted. State of this backend, for one statement; no lock.
+//! COPY to a tracked table: its rows come without a node of a plan. So the relation's description has a routine of its
+//! own for as long as the statement runs, whose functions insert as the heap's do, and note the rows. A scan of the
+//! table that begins takes it back: then the rest is not noted. State of this backend, for one statement; no lock.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -58,7 +58,7 @@ pub fn end(raised: bool) {
         unsafe {
             (*relation).rd_tableam = heap();
             if !raised {
-                pg_sys::relation_close(relation, pg_sys::NoLock as _);
+                direct!(pg_sys::relation_close(relation, pg_sys::NoLock as _));
             }
         }
     }

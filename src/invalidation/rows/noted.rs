@@ -272,7 +272,8 @@ pub unsafe fn note(
     }
 }
 
-/// Notes rows that the heap has inserted together, which slots hold. Returns true if it is worth noting more. May raise.
+/// Notes rows that the heap has inserted together, which slots hold. Returns true if it is worth noting more. May
+/// raise.
 ///
 /// # Safety
 /// Slots that hold rows of an open relation, whose columns these are, and that know where the rows lie.

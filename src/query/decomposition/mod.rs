@@ -1,9 +1,9 @@
 //! A query as a combination of parts: an aggregate over a table is computed from what each leaf, or each zone, answers.
 //!
 //! *Site*: the query level that aggregates. *Table*: the partitioned table of the site, whose *leaves* make the parts,
-//! or the largest plain one, whose *zones* do: ranges of its blocks (`zone`). *Part*: the site's question asked of one leaf. *Bound*: a condition that compares a column of the
-//! table with a constant, and that every row of the table passes on its way to the site (`filters`). *Dimension*:
-//! another relation of the site.
+//! or the largest plain one, whose *zones* do: ranges of its blocks (`zone`). *Part*: the site's question asked of one
+//! leaf. *Bound*: a condition that compares a column of the table with a constant, and that every row of the table
+//! passes on its way to the site (`filters`). *Dimension*: another relation of the site.
 //!
 //! Each row that the site aggregates comes of exactly one row of the table, because FROM joins the table so that no row
 //! of the answer lacks one (`site`), and whether it is there depends on that row and the dimensions alone. So the rows
