@@ -45,7 +45,7 @@ const MOST_TOGETHER: u64 = 8;
 /// So many rows should be in each group of rows of a part: computing all parts takes little longer than the answer.
 const ROWS_OF_GROUP: f64 = 100.0;
 /// So many times as long as the answer may computing all parts take, by the costs of the planner.
-const MOST_TIMES: f64 = 4.0;
+const MOST_TIMES: f64 = 2.0;
 /// The name of the tuplestore that the rows of zones lie in which are made one part.
 pub const ZONES_NAME: &CStr = c"arrow_cache_zones";
 /// The fewest blocks of a table with zones: 64 MB.
@@ -103,11 +103,12 @@ pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZonePar
     // SAFETY: plans just made.
     let is_worth = unsafe {
         let scans_by = |plan, tag| scan_of(plan, part.relation).is_some_and(|scan| (*scan).type_ == tag);
-        let [cost_of_all, cost_of_whole] = [all, whole].map(|plan| (*(*plan).planTree).total_cost);
+        let [of_all, of_one, of_whole] = [all, one, whole].map(|plan| (*(*plan).planTree).total_cost);
+        let of_parts = of_all.min(of_one * parts as f64);
         scans_by(whole, NodeTag::T_SeqScan)
             && scans_by(all, NodeTag::T_SeqScan)
             && scans_by(one, NodeTag::T_TidRangeScan)
-            && (settings::debug_force_fragments() || cost_of_all <= cost_of_whole * MOST_TIMES)
+            && (settings::debug_force_fragments() || of_parts <= of_whole * MOST_TIMES)
     };
     let merging = part_plan::make(call, || Some(part.merging(ZONES_NAME)))?;
     // SAFETY: as above; nobody else knows the plan.
