@@ -18,9 +18,11 @@ use super::zone_stats::Telling;
 use crate::invalidation::registration;
 use crate::lookup::Call;
 use crate::pg::backend;
+use crate::pg::catalog_row::CatalogRow;
 use crate::pg::compat::may_execute;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::lists::{node_at, nodes};
+use crate::pg::object_ids::C_LANGUAGE;
 use crate::pg::privileges::current_role;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::{Tree, child};
@@ -242,6 +244,15 @@ pub fn function() -> Option<pg_sys::Oid> {
             pg_sys::Datum::from(schema),
             pg_sys::Datum::from(0)
         ));
-        (function != pg_sys::InvalidOid && may_execute(current_role(), function)).then_some(function)
+        (function != pg_sys::InvalidOid && is_own(function) && may_execute(current_role(), function)).then_some(function)
     }
+}
+
+/// Returns true if a function is this one. Where the extension is not, anybody may make a function of its name, but only
+/// superusers make functions in C.
+fn is_own(function: pg_sys::Oid) -> bool {
+    CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, function).is_some_and(|row| {
+        row.function().is_some_and(|form| form.prolang.to_u32() == C_LANGUAGE)
+            && row.text(pg_sys::Anum_pg_proc_prosrc as i16) == Some(c"arrow_cache_zone")
+    })
 }

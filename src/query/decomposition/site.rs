@@ -56,8 +56,8 @@ fn names_table(query: Tree<'_, pg_sys::Query>) -> bool {
     children!(query.rtable as RangeTblEntry).any(|entry| is_table(&entry) || selection(entry).is_some_and(names_table))
 }
 
-/// The plain table with the most blocks that FROM names, if it has `least`, as far as the server knows: it is told by
-/// VACUUM and ANALYZE.
+/// The plain table without children with the most blocks that FROM names, if it has `least`, as far as the server
+/// knows: it is told by VACUUM and ANALYZE.
 fn large_table(query: Tree<'_, pg_sys::Query>, least: u32) -> Option<pg_sys::Oid> {
     let mut largest = None;
     add_larger(query, least, &mut largest);
@@ -69,7 +69,8 @@ fn add_larger(query: Tree<'_, pg_sys::Query>, least: u32, largest: &mut Option<(
         if entry.rtekind == RTEKind::RTE_RELATION && entry.inh && entry.relkind as u8 == pg_sys::RELKIND_RELATION {
             let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, entry.relid);
             let blocks = row.as_ref().and_then(CatalogRow::relation).map_or(0, |class| class.relpages.max(0) as u32);
-            if blocks >= least && largest.is_none_or(|(most, _)| blocks > most) {
+            let is_larger = blocks >= least && largest.is_none_or(|(most, _)| blocks > most);
+            if is_larger && !may_have_children(entry.relid) {
                 *largest = Some((blocks, entry.relid));
             }
         } else if let Some(below) = selection(entry) {

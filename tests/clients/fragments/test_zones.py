@@ -89,6 +89,18 @@ def test_is_not(reader, query):
     agree_on_result(reader, query)
 
 
+def test_a_table_with_children(writer, reader):
+    """Rows of children are rows of the table."""
+    reader.execute("SET plan_cache_mode = force_generic_plan")
+    reader.execute(f"PREPARE p AS {GROUPS}")
+    store(reader)
+    for change in ("CREATE TABLE child () INHERITS (t)", "INSERT INTO child SELECT * FROM t WHERE id < 900", "ANALYZE child", "UPDATE t SET v = v + 1 WHERE id = 5",
+                   "ALTER TABLE child NO INHERIT t", "UPDATE t SET v = v + 1 WHERE id = 6"):
+        writer.execute(change)
+        agree_on_result(reader, GROUPS)
+        assert reader.rows("EXECUTE p") == reader.uncached(GROUPS)
+
+
 def test_a_row_that_comes_costs_the_last_zone(writer, reader):
     count = store(reader)
     for n in range(5):
@@ -315,6 +327,25 @@ def test_the_function_may_not_be_called(writer, connect):
         reader.execute("RESET ROLE")
     finally:
         writer.execute("GRANT EXECUTE ON FUNCTION arrow_cache.zone TO PUBLIC; DROP TABLE t CASCADE; DROP OWNED BY zone_reader; DROP ROLE zone_reader")
+
+
+def test_a_function_of_that_name(connect):
+    """In a database without the extension anybody may make one. Nobody else calls it."""
+    owner, name = connect(), f"{connect.schema}_without"
+    owner.execute(f"CREATE DATABASE {name}")
+    try:
+        with connect(OPTIONS, dbname=name, prepare_threshold=None) as session:
+            session.execute("CREATE SCHEMA test_zones; SET search_path = test_zones;" + SETUP + """
+                CREATE SCHEMA arrow_cache;
+                CREATE FUNCTION arrow_cache.zone(tid, int4) RETURNS int4 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 0.0001
+                    AS $$ BEGIN RAISE EXCEPTION 'called by %', CURRENT_USER; END $$;
+            """)
+            for n in range(4):
+                assert explained(session, GROUPS) is None
+                assert session.rows(GROUPS) == session.uncached(GROUPS)
+                session.execute("UPDATE t SET v = v + 1 WHERE id = %s", [n])
+    finally:
+        owner.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def test_other_settings(writer, reader):
