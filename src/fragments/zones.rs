@@ -24,6 +24,7 @@ use crate::pg::function_call::FunctionCall;
 use crate::pg::lists::{node_at, nodes};
 use crate::pg::object_ids::C_LANGUAGE;
 use crate::pg::privileges::current_role;
+use crate::pg::server;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::{Tree, child};
 use crate::pg::tree_making::copy;
@@ -69,6 +70,19 @@ pub unsafe fn blocks_of(relation: pg_sys::Oid) -> u32 {
         let blocks = kept!(pg_sys::RelationGetNumberOfBlocksInFork(open, pg_sys::ForkNumber::MAIN_FORKNUM));
         kept!(pg_sys::relation_close(open, pg_sys::NoLock as _));
         blocks
+    }
+}
+
+/// Tells SERIALIZABLE transactions that a table is read, as a sequential scan of it does. Scans of zones tell nothing.
+///
+/// # Safety
+/// The table must be locked, and the snapshot be that of the statement that reads it.
+pub unsafe fn tell_of_reading(relation: pg_sys::Oid, snapshot: pg_sys::Snapshot) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let open = kept!(pg_sys::relation_open(relation, pg_sys::NoLock as _));
+        kept!(server::PredicateLockRelation(open, snapshot));
+        kept!(pg_sys::relation_close(open, pg_sys::NoLock as _));
     }
 }
 

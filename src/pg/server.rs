@@ -243,6 +243,8 @@ unsafe extern "C-unwind" {
     pub fn has_subclass(relation: pg_sys::Oid) -> bool;
     /// nodes/params.h: an error context.
     pub fn ParamsErrorCallback(data: *mut c_void);
+    /// storage/predicate.h; does nothing unless the transaction is SERIALIZABLE.
+    pub fn PredicateLockRelation(relation: pg_sys::Relation, snapshot: pg_sys::Snapshot);
     /// utils/pgstat_internal.h
     pub fn pgstat_get_xact_stack_level(nest_level: c_int) -> *mut SubXactStatus;
 }

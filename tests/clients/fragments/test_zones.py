@@ -282,6 +282,26 @@ def test_read_again(writer, reader, ways):
         agree_on_result(reader, query)
 
 
+def test_serializable(writer, connect):
+    """Who reads all zones reads the table: two transactions that each change what the other has read are not serializable."""
+    query = "SELECT count(*), sum(n) FROM (SELECT id, count(*) AS n FROM t GROUP BY id) AS s"
+    sessions = [connect(OPTIONS, prepare_threshold=None) for _ in range(2)]
+    for session in sessions:
+        session.execute(f"SET plan_cache_mode = force_generic_plan; PREPARE p AS {query}")
+        for n in range(3):
+            session.rows("EXECUTE p")
+            writer.execute("UPDATE t SET v = v + 1 WHERE id = %s", [n])
+        assert parts_of(line for line, in session.rows("EXPLAIN EXECUTE p"))
+    for session in sessions:
+        session.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
+        session.rows("EXECUTE p")
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        for session, number in zip(sessions, (1, 3900), strict=True):
+            session.execute("UPDATE t SET v = v + 1 WHERE id = %s", [number])
+        for session in sessions:
+            session.execute("COMMIT")
+
+
 def test_views_and_policies(writer, reader, connect):
     writer.execute("""
         CREATE VIEW w AS SELECT t.k, t.v, name FROM t JOIN names USING (k) WHERE v > 5;
