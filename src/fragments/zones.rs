@@ -258,7 +258,8 @@ pub fn function() -> Option<pg_sys::Oid> {
             pg_sys::Datum::from(schema),
             pg_sys::Datum::from(0)
         ));
-        (function != pg_sys::InvalidOid && is_own(function) && may_execute(current_role(), function)).then_some(function)
+        (function != pg_sys::InvalidOid && is_own(function) && may_execute(current_role(), function))
+            .then_some(function)
     }
 }
 
