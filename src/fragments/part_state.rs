@@ -51,22 +51,27 @@ impl PartState {
     }
 
     /// Those of the zones that a table has now, one by one: the statement's snapshot, which was taken before, shows no
-    /// row of others.
+    /// row of others. An empty table has one, so that it is read.
     pub fn of_zones(relation: pg_sys::Oid, ZoneParts { column, unit, one, .. }: ZoneParts) -> Vec<Self> {
         // SAFETY: the plan has locked the table.
-        let all = Zones::of_table(column, unsafe { zones::blocks_of(relation) });
+        let all = Zones::of_table(column, unsafe { zones::blocks_of(relation) }.max(1));
         all.groups_of(unit).map(|zones| Self::new(relation, Some(zones), one)).collect()
     }
 
-    /// How it is computed, in the current memory context. `slot` is one for rows of parts.
-    pub fn source(&self, zones: Option<ZoneParts>, slot: *mut pg_sys::TupleTableSlot) -> Source {
+    /// How it is computed under a snapshot, in the current memory context. `slot` is one for rows of parts.
+    pub fn source(
+        &self,
+        zones: Option<ZoneParts>,
+        snapshot: pg_sys::Snapshot,
+        slot: *mut pg_sys::TupleTableSlot,
+    ) -> Source {
         match (zones, self.zones) {
             // SAFETY: the holds of this statement; the slot has their columns.
             (Some(plans), Some(_)) if !self.merged.is_empty() => unsafe {
                 zone_merge::source(plans, &self.merged, slot)
             },
             // SAFETY: a plan of the statement, for the zones of the table.
-            (Some(_), Some(own)) => match unsafe { zones::of_zones(self.plan, self.leaf, own) } {
+            (Some(_), Some(own)) => match unsafe { zones::of_zones(self.plan, self.leaf, own, snapshot) } {
                 Some(plan) => Source::plan(plan),
                 None => CacheError::placeholder_run().raise(),
             },

@@ -239,7 +239,7 @@ impl Parts {
                         if self.surroundings.environment.is_some() {
                             count(Counter::FragmentsComputed, 1);
                         }
-                        let source = || part.source(self.zones, slot);
+                        let source = || part.source(self.zones, self.surroundings.snapshot, slot);
                         part.rows = Rows::Computed(Computed::run(source, part.key, &self.surroundings, false));
                         continue;
                     }
@@ -273,7 +273,7 @@ impl Parts {
                 part.forget_stored(Rows::Waiting);
             }
         }
-        self.begin_zones();
+        self.read_at_once();
         let Counts { stored, computed } = self.counts();
         if stored > 0 || (computed > 0 && self.surroundings.environment.is_some()) {
             count(Counter::FragmentRuns, 1);
@@ -281,19 +281,9 @@ impl Parts {
         }
     }
 
-    /// Tells that the table is read, and reads all zones at once where that pays.
-    fn begin_zones(&mut self) {
-        let Some(plans) = self.zones else { return };
-        // SAFETY: the recipe lives as long as the statement, whose plan has locked the table.
-        if let Some(recipe) = unsafe { Recipe::of_list(self.recipe) } {
-            // SAFETY: as above.
-            unsafe { zones::tell_of_reading(recipe.part.relation, self.surroundings.snapshot) };
-        }
-        self.read_at_once(plans);
-    }
-
     /// Reads all zones at once if that is quicker than to read those that are not stored, by the costs of the planner.
-    fn read_at_once(&mut self, zones: ZoneParts) {
+    fn read_at_once(&mut self) {
+        let Some(zones) = self.zones else { return };
         let missing = self.states.iter().filter(|part| part.is_to_be_read()).count();
         // SAFETY: plans of the statement.
         let [all, one] = [zones.all, zones.one].map(|plan| unsafe { (*(*plan).planTree).total_cost });

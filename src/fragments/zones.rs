@@ -47,6 +47,8 @@ const GROUP_ZONES: u64 = 32;
 const MOST_TOGETHER: u64 = 8;
 /// So many rows should be in each group of rows of a part: computing all parts takes little longer than the answer.
 const ROWS_OF_GROUP: f64 = 100.0;
+/// If there are fewer, parts have about as many rows as the table.
+const LEAST_OF_GROUP: f64 = 5.0;
 /// So many times as long as the answer may computing all parts take, by the costs of the planner.
 const MOST_TIMES: f64 = 2.0;
 /// The name of the tuplestore that the rows of zones lie in which are made one part.
@@ -73,11 +75,11 @@ pub unsafe fn blocks_of(relation: pg_sys::Oid) -> u32 {
     }
 }
 
-/// Tells SERIALIZABLE transactions that a table is read, as a sequential scan of it does. Scans of zones tell nothing.
+/// Tells SERIALIZABLE transactions that a table is read, as a sequential scan does. TID range scans tell nothing.
 ///
 /// # Safety
 /// The table must be locked, and the snapshot be that of the statement that reads it.
-pub unsafe fn tell_of_reading(relation: pg_sys::Oid, snapshot: pg_sys::Snapshot) {
+unsafe fn tell_of_reading(relation: pg_sys::Oid, snapshot: pg_sys::Snapshot) {
     // SAFETY: the caller's promise.
     unsafe {
         let open = kept!(pg_sys::relation_open(relation, pg_sys::NoLock as _));
@@ -111,6 +113,10 @@ pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZonePar
     if unit > 1 {
         one = one_of(unit)?;
     }
+    // SAFETY: as above.
+    if unsafe { rows_of_group(one, part.relation) } < LEAST_OF_GROUP {
+        return None;
+    }
     let parts = Zones::of_table(column, blocks).count.div_ceil(unit);
     let telling = Telling::of(part.relation, parts);
     let all = part_plan::make(call, || part.of_all_zones((function, size + unit.ilog2())).ok())?;
@@ -138,11 +144,20 @@ pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZonePar
 /// A valid plan of one zone of the table.
 unsafe fn unit_of(one: *mut pg_sys::PlannedStmt, relation: pg_sys::Oid) -> u64 {
     // SAFETY: the caller's promise.
-    let (groups, rows) = unsafe {
+    let wanted = ROWS_OF_GROUP / unsafe { rows_of_group(one, relation) };
+    (wanted as u64).clamp(1, MOST_TOGETHER).next_power_of_two()
+}
+
+/// How many rows of the table the planner expects in each row of a part.
+///
+/// # Safety
+/// A valid plan of a part of the table.
+unsafe fn rows_of_group(one: *mut pg_sys::PlannedStmt, relation: pg_sys::Oid) -> f64 {
+    // SAFETY: the caller's promise.
+    unsafe {
         let rows = scan_of(one, relation).map_or(1.0, |scan| (*scan).plan_rows);
-        ((*(*one).planTree).plan_rows, rows)
-    };
-    ((groups * ROWS_OF_GROUP / rows.max(1.0)) as u64).clamp(1, MOST_TOGETHER).next_power_of_two()
+        rows.max(1.0) / (*(*one).planTree).plan_rows.max(1.0)
+    }
 }
 
 /// The column that stands for the zones of a table with so many blocks: those that are tracked, or should be.
@@ -209,18 +224,21 @@ fn scanned_by(node: Tree<'_, pg_sys::Plan>) -> Option<u32> {
     is_scan.then(|| unsafe { (*node.as_ptr().cast::<pg_sys::Scan>()).scanrelid })
 }
 
-/// A copy of the plan of one zone that reads others, in the current memory context.
+/// A copy of the plan of one zone that reads others, in the current memory context. It is about to be run under a
+/// snapshot.
 ///
 /// # Safety
-/// A plan of `ZoneParts::one` for the table.
+/// A plan of `ZoneParts::one` for the table, which the statement has locked, and the snapshot of the statement.
 pub unsafe fn of_zones(
     plan: *const pg_sys::PlannedStmt,
     relation: pg_sys::Oid,
     zones: Zones,
+    snapshot: pg_sys::Snapshot,
 ) -> Option<*mut pg_sys::PlannedStmt> {
     let blocks = zones.blocks();
     // SAFETY: the caller's promise; nobody else knows the copy.
     unsafe {
+        tell_of_reading(relation, snapshot);
         let plan = copy(plan);
         let scan = scan_of(plan, relation)?.cast::<pg_sys::TidRangeScan>();
         for condition in nodes::<pg_sys::OpExpr>((*scan).tidrangequals) {
@@ -263,7 +281,7 @@ pub fn function() -> Option<pg_sys::Oid> {
     }
 }
 
-/// Returns true if a function is this one. Where the extension is not, anybody may make a function of its name, but only
+/// Returns true if a function is this one. Where the extension is not, anybody may make a function of its name. Only
 /// superusers make functions in C.
 fn is_own(function: pg_sys::Oid) -> bool {
     CatalogRow::find(pg_sys::SysCacheIdentifier::PROCOID, function).is_some_and(|row| {
