@@ -1,6 +1,6 @@
 //! Fragments: stored parts of an answer. An aggregate is combined of one part for each leaf of a partitioned table, or
-//! each zone of a plain one (`query::decomposition`); the parts are stored, so that after a change only those of changed
-//! leaves, or zones, are computed again.
+//! each zone of a plain one (`query::decomposition`). The parts are stored, so that after a change only those of
+//! changed leaves, or zones, are computed again.
 //!
 //! The walk of such a statement:
 //!
@@ -14,8 +14,8 @@
 //! 3. When it is asked for rows, it gives those of the stored parts, and runs the plan of each other part (`part_run`),
 //!    whose rows are stored on the way (`capture`).
 //!
-//! Zones (`zones`) have one plan for each of them, one for all at once (`zone_pass`, planned with `zone_stats`), and one
-//! that makes a part of several (`zone_merge`).
+//! Zones (`zones`) have one plan for each of them, one for all at once (`zone_pass`, planned with `zone_stats`), and
+//! one that makes a part of several (`zone_merge`).
 //!
 //! A part is planned and run as a statement of its own, by the server's own functions: nothing of the statement around
 //! it can reach into what is stored, and the hooks of other libraries see one statement. All state belongs to one query

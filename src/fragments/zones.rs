@@ -114,7 +114,7 @@ pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZonePar
         one = one_of(unit)?;
     }
     // SAFETY: as above.
-    if unsafe { rows_of_group(one, part.relation) } < LEAST_OF_GROUP {
+    if unsafe { rows_of_group(one, part.relation) } < LEAST_OF_GROUP && !settings::debug_force_fragments() {
         return None;
     }
     let parts = Zones::of_table(column, blocks).count.div_ceil(unit);
