@@ -50,7 +50,7 @@ const ROWS_OF_GROUP: f64 = 100.0;
 /// If there are fewer, parts have about as many rows as the table.
 const LEAST_OF_GROUP: f64 = 5.0;
 /// So many times as long as the answer may computing all parts take, by the costs of the planner.
-const MOST_TIMES: f64 = 2.0;
+const MOST_TIMES: f64 = 3.0;
 /// The name of the tuplestore that the rows of zones lie in which are made one part.
 pub const ZONES_NAME: &CStr = c"arrow_cache_zones";
 /// The fewest blocks of a table with zones: 64 MB.
