@@ -4,11 +4,12 @@
 
 use std::cell::Cell;
 
-use arrow_cache_core::Speed;
+use arrow_cache_core::{CacheKey, Speed};
 use pgrx::pg_sys;
 
 use crate::pg::backend_local::Local;
 use crate::query::hashes::FormId;
+use crate::shmem::SharedStore;
 use crate::{settings, shmem};
 
 /// Combined runs after which it shows, since the first of them have to store the parts, whether they are quicker than
@@ -69,6 +70,16 @@ pub fn may_wait(form: FormId) -> bool {
     *place = (form.0, 2.min(waited + 1));
     WAITED.set(forms);
     waited < 2
+}
+
+/// Returns true if the question of a statement's zones, by this key, was asked before. If not, it is noted: parts of
+/// one that is never asked again would be computed and stored in vain.
+pub fn was_asked(store: &SharedStore, key: CacheKey) -> bool {
+    let is_known = store.speed(key.0.lo).executions > 0;
+    if !is_known {
+        store.note_run(key.0.lo, 0, false);
+    }
+    is_known || settings::debug_force_fragments()
 }
 
 /// Returns true if a table with so many leaves is worth being taken apart.

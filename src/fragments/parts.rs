@@ -5,6 +5,7 @@ use std::cell::{Cell, OnceCell};
 use std::ffi::c_char;
 
 use arrow_cache_core::Counter;
+use arrow_cache_core::versions::zones::Zones;
 use pgrx::pg_sys;
 
 use super::admission::{self, Worth};
@@ -142,6 +143,11 @@ impl Parts {
             return plan_marker::ask_for_new_plan(statement.plan);
         }
         let mut keys = PartKeys::of(&asked, environment, store.seed());
+        if self.zones.is_some()
+            && !keys.of_zones(recipe.part.relation, Zones::NONE).is_ok_and(|key| admission::was_asked(&store, key.key))
+        {
+            return;
+        }
         self.surroundings.environment = Some(environment);
         self.surroundings.versions = versions;
         if self.zones.is_some() {

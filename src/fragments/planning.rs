@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use arrow_cache_core::versions::zones::Zones;
 use pgrx::pg_sys;
 
 use super::admission::{self, Worth};
@@ -137,7 +138,11 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     }
     let made = MadeUnder::now(&store, known.versions);
     let stored = if known.runs_once { stored_leaves(&store, &part, &asked, &found, made) } else { Vec::new() };
-    let zones = if part.is_zoned { Some(zones::plan(&store, &part, call)?) } else { None };
+    let zones = match part.is_zoned {
+        true if known.runs_once && !is_asked_again(&store, &part, &asked) => return None,
+        true => Some(zones::plan(&store, &part, call)?),
+        false => None,
+    };
     let mut leaves = Vec::with_capacity(found.leaves.len());
     // SAFETY: a plan just made.
     let mut cost = zones.map_or(0.0, |zones| unsafe { (*(*zones.all).planTree).total_cost });
@@ -158,6 +163,15 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     let recipe = Recipe { part, leaves, zones, made, question, options: whole.options() }.to_list();
     path::begin(recipe, cost);
     Some(Combination { query: combined, recipe, passed: list_of_oids(found.tables), cost })
+}
+
+/// Returns true if the zones of a table were asked the same before.
+fn is_asked_again(store: &SharedStore, part: &Part, asked: &AskedPart) -> bool {
+    let environment = stored_parts::environment_now();
+    environment.is_some_and(|environment| {
+        let key = PartKeys::of(asked, environment, store.seed()).of_zones(part.relation, Zones::NONE);
+        key.is_ok_and(|key| admission::was_asked(store, key.key))
+    })
 }
 
 /// For each leaf what the plan of its part has cost, if that is stored under the snapshot of planning.

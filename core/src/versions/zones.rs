@@ -39,6 +39,9 @@ pub struct Zones {
 }
 
 impl Zones {
+    /// None of any table.
+    pub const NONE: Self = Self { column: 0, first: 0, count: 0 };
+
     /// All zones of a table with so many blocks.
     #[must_use]
     pub fn of_table(column: i16, blocks: u32) -> Self {

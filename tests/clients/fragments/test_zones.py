@@ -391,6 +391,38 @@ def test_other_types_of_keys(writer, reader):
             writer.execute("UPDATE t SET v = v + 1 WHERE id = %s", [n * 1000 + 3])
 
 
+def test_questions_that_come_once(connect):
+    """No parts are stored before the same is asked again: of a kept plan, with the same values."""
+    session = connect("-c pg_arrow_cache.fragment_min_time=0 -c pg_arrow_cache.min_execution_time=0 -c max_parallel_workers_per_gather=0", prepare_threshold=None)
+    session.execute("CREATE TABLE large AS SELECT g AS id, g % 5 AS k, g AS v, repeat('x', 900) AS pad FROM generate_series(1, 75000) g; ANALYZE large")
+    query = "SELECT k, count(*), sum(v) FROM large WHERE v <> {} GROUP BY k ORDER BY k"
+    counted = "SELECT fragments_stored FROM arrow_cache.stats"
+
+    def stored(ask):
+        before = session.rows(counted)[0][0]
+        ask()
+        return session.rows(counted)[0][0] - before
+
+    for number in range(6):
+        assert stored(lambda: session.rows(query.format(number))) == 0
+    session.execute("UPDATE large SET pad = '' WHERE id = 7")
+    assert stored(lambda: session.rows(query.format(3))) > 100
+    agree_on_result(session, query.format(3))
+    session.execute("UPDATE large SET pad = '' WHERE id = 8")
+    assert 0 < stored(lambda: session.rows(query.format(3))) <= 20
+    agree_on_result(session, query.format(3))
+    session.execute("SET plan_cache_mode = force_generic_plan; PREPARE p (int) AS " + query.format("$1"))
+    # Each change has the server plan anew, until it is known what parts are worth.
+    found = []
+    for number in range(30, 42):
+        session.execute("UPDATE large SET pad = '' WHERE id = %s", [number])
+        assert stored(lambda: session.rows(f"EXECUTE p ({number})")) == 0
+        session.execute("UPDATE large SET pad = '' WHERE id = %s", [number + 100])
+        found.append(stored(lambda: session.rows("EXECUTE p (12)")))
+    assert max(found) > 100 and found[-1] <= 20, found
+    assert session.rows("EXECUTE p (12)") == session.uncached(query.format(12))
+
+
 def test_cancelled(writer, reader):
     """Nothing of a pass that was cancelled is wrong, or left behind."""
     writer.execute("INSERT INTO t SELECT g, 1, g % 1000, now(), 'x' FROM generate_series(1, 60000) g; ANALYZE t")
