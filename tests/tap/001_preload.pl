@@ -49,8 +49,10 @@ my %call = (
 	version => q{SELECT arrow_cache.version('t')},
 	why => q{SELECT * FROM arrow_cache.why('SELECT a FROM t')},
 );
+# That of zones is arithmetic, and needs no memory.
+is($node->safe_psql('postgres', q{SELECT arrow_cache.zone('(70,1)', 5)}), '2', 'a zone is computed without shared memory');
 my $functions = $node->safe_psql('postgres',
-	q{SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'arrow_cache'::regnamespace ORDER BY 1});
+	q{SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'arrow_cache'::regnamespace AND proname <> 'zone' ORDER BY 1});
 is_deeply([ split /\n/, $functions ], [ sort keys %call ], 'every function of the extension is called below');
 
 my $expected = qr/ERROR:\s+55000: pg_arrow_cache must be loaded via "shared_preload_libraries"
