@@ -97,10 +97,14 @@ pub fn group_size(unit: u64) -> u64 {
 /// How the parts of a table's zones are computed; `None` if they cannot be, or the server would not read the whole
 /// table.
 pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZoneParts> {
+    // The server refuses unlogged tables, which have no file in recovery, only when it plans.
+    if backend::is_in_recovery() || !settings::precise_invalidation() {
+        return None;
+    }
     let function = function()?;
     // SAFETY: a table of the query that is planned.
     let blocks = unsafe { blocks_of(part.relation) };
-    if blocks < least_blocks() || backend::is_in_recovery() || !settings::precise_invalidation() {
+    if blocks < least_blocks() {
         return None;
     }
     let column = zones_for(store, part.relation, blocks);
