@@ -239,10 +239,11 @@ fn dependencies(
     Ok((dependencies, wishes))
 }
 
-/// The scan of a table that gives the rows of some of its zones, and may read all columns.
+/// The scan of a table that gives the rows of some of its zones. Which columns it reads does not matter: no change of a
+/// zone is quiet.
 fn scan_of(relation: pg_sys::Oid, zones: Zones) -> Scan {
     let conditions = vec![Condition { column: zones.column, values: Values::Known(zones.numbers().collect()) }];
-    Scan { relation: relation.to_u32(), conditions, unread: 0 }
+    Scan { relation: relation.to_u32(), conditions, unread: u64::MAX }
 }
 
 /// Plans the query of a part as the server does, apart from the hooks: other libraries have seen the statement that it
