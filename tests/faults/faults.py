@@ -159,6 +159,8 @@ def all_held(world):
         rows = session.execute("FETCH ALL FROM held").fetchall()
         if len(rows) != 60000 - n - 5 or rows[0][0] != n + 6:
             raise Wrong("a held answer has changed")
+    # An answer that took long to compute on a busy machine may keep out one that was quick.
+    world.one("SELECT arrow_cache.flush()")
 
 
 def restarted_with(world, **settings):
