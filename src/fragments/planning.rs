@@ -206,7 +206,7 @@ fn may_combine(call: &Call<'_>, eligible: &Eligible) -> bool {
 /// whatever way it will be run. While the transaction has an id, no parts are stored, so only a plan that is kept is of
 /// use.
 fn is_wanted(call: &Call<'_>) -> bool {
-    let is_wrapped = || session::executing_prepared() || session::declaring_cursor() || session::explaining();
+    let is_wrapped = || session::executing_prepared() || session::is_wrapped();
     settings::enable_fragments()
         && !session::must_plan()
         && !path::attends()

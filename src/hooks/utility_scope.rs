@@ -1,5 +1,5 @@
 //! What a utility statement means to us while it runs: most hide whatever they execute (it is
-//! nested), some are mere wrappers around a query of the client (EXECUTE, DECLARE CURSOR, FETCH),
+//! nested), some are mere wrappers around a query of the client (EXECUTE, DECLARE CURSOR, FETCH, COPY),
 //! EXPLAIN shows a query without running it for its rows, and COMMIT PREPARED makes the changes
 //! of another session visible. Keeps nothing: what is to be undone lies on the frame of the hook.
 
@@ -16,7 +16,7 @@ use crate::pg::compat;
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, children};
 use crate::report::{decision_log, tally};
-use crate::session::{self, Outside, Status, WrappedText, Wrapping};
+use crate::session::{self, Outside, Status, WrappedText, Wrapper, Wrapping};
 use crate::{copy, shmem};
 
 /// A utility statement of a hook, valid for `'s`.
@@ -55,12 +55,19 @@ impl Utility<'_> {
 
     /// Where its text lies.
     fn text(self) -> WrappedText {
-        WrappedText {
-            source: self.source,
-            location: self.plan.stmt_location,
-            length: self.plan.stmt_len,
-            holds_at_once: self.statement.as_a::<pg_sys::DeclareCursorStmt>().is_some_and(|it| holds_at_once(&it)),
-        }
+        WrappedText { source: self.source, location: self.plan.stmt_location, length: self.plan.stmt_len }
+    }
+
+    /// What DECLARE CURSOR is to its query.
+    fn cursor(self) -> Wrapper {
+        let is_held_at_once = self.statement.as_a::<pg_sys::DeclareCursorStmt>().is_some_and(|it| holds_at_once(&it));
+        Wrapper::Cursor { text: self.text(), is_held_at_once }
+    }
+
+    /// Returns true if it copies the rows of a query to somewhere.
+    fn copies_a_query(self) -> bool {
+        let copied = self.statement.as_a::<pg_sys::CopyStmt>().and_then(|copy| child!(copy.query));
+        copied.is_some_and(|query| query.tag() == NodeTag::T_SelectStmt)
     }
 
     /// The statement for the server, in the place of one that copies to Arrow.
@@ -159,7 +166,7 @@ pub fn enter(utility: Utility<'_>) -> Scope {
             session::begin_statement(Reason::NotSelect);
         }
         scope.replaced = statement;
-        scope.wrapping = Some(session::enter_wrapping(None, false));
+        scope.wrapping = Some(session::enter_wrapping(Wrapper::Arrow));
         return scope;
     }
     match utility.statement.tag() {
@@ -167,10 +174,13 @@ pub fn enter(utility: Utility<'_>) -> Scope {
         NodeTag::T_ExecuteStmt | NodeTag::T_DeclareCursorStmt | NodeTag::T_ExplainStmt if !session::at_top_level() => {
             scope.nested = Some(session::enter_utility());
         }
-        NodeTag::T_ExecuteStmt => scope.wrapping = Some(session::enter_execute()),
+        NodeTag::T_ExecuteStmt => scope.wrapping = Some(session::enter_wrapping(Wrapper::Execute)),
+        NodeTag::T_CopyStmt if session::at_top_level() && utility.copies_a_query() => {
+            scope.wrapping = Some(session::enter_wrapping(Wrapper::Copy(utility.text())));
+        }
         NodeTag::T_FetchStmt | NodeTag::T_PrepareStmt | NodeTag::T_DeallocateStmt | NodeTag::T_ClosePortalStmt => {}
         NodeTag::T_DeclareCursorStmt => {
-            scope.wrapping = Some(session::enter_wrapping(Some(utility.text()), false));
+            scope.wrapping = Some(session::enter_wrapping(utility.cursor()));
         }
         NodeTag::T_ExplainStmt => {
             begin_bypass(utility, Reason::Explain);
@@ -179,7 +189,7 @@ pub fn enter(utility: Utility<'_>) -> Scope {
                 scope.nested = Some(session::enter_utility());
                 return scope;
             }
-            scope.wrapping = Some(session::enter_wrapping(Some(utility.text()), true));
+            scope.wrapping = Some(session::enter_wrapping(Wrapper::Explain(utility.text())));
         }
         tag => enter_nesting(utility, tag, &mut scope),
     }

@@ -1,5 +1,5 @@
-//! The portal that runs the statement: is it the client's own, when will it be read, is its plan still good? Reads the
-//! server's state of this backend; keeps none.
+//! The portal that runs the statement: is it the client's own, when will it be read, is its plan still good? COPY runs
+//! its query without one. Reads the server's state of this backend; keeps none.
 //!
 //! The server points to the active portal only while that exists (pquery.c puts back what was active before, after an
 //! error too).
@@ -21,16 +21,18 @@ pub fn active<'a>() -> Option<&'a pg_sys::PortalData> {
     unsafe { pg_sys::ActivePortal.as_ref() }
 }
 
-/// Returns true if this plan is what the active portal runs, for the statement that it was opened for. Foreign keys are
-/// checked at the commit without a portal; what a rule adds to a statement does not set its tag. To be asked at the top
-/// level, where functions run no portals.
+/// Returns true if this plan is what the active portal runs, for the statement that it was opened for, or the query of
+/// its COPY. Foreign keys are checked at the commit without a portal; what a rule adds to a statement does not set its
+/// tag. To be asked at the top level, where functions run no portals.
 pub fn runs(planned: *mut pg_sys::PlannedStmt) -> bool {
     // SAFETY: an active portal has a list of statements, all of them plans; `planned` is one of a hook.
-    active().is_some_and(|portal| unsafe { (*planned).canSetTag && nodes(portal.stmts).any(|own| own == planned) })
+    let is_its = |portal: &pg_sys::PortalData| unsafe { nodes(portal.stmts).any(|own| own == planned) };
+    // SAFETY: as above.
+    active().is_some_and(|portal| unsafe { (*planned).canSetTag } && (is_its(portal) || session::copying()))
 }
 
-/// Returns true if this is the client's own query, in a portal that delivers its rows directly. `planned` is the plan
-/// that the portal knows.
+/// Returns true if this is the client's own query, in a portal that delivers its rows directly, or in a COPY. `planned`
+/// is the plan that the portal knows.
 ///
 /// # Errors
 /// The reason to bypass if it is not.
@@ -49,7 +51,7 @@ pub fn check_statement(desc: QueryDesc<'_>, planned: *mut pg_sys::PlannedStmt) -
             && unsafe { nodes(portal.stmts) }.next() == Some(planned)
             && (is_of_client(portal) || session::executing_prepared())
     });
-    if !is_statement {
+    if !is_statement && !session::copying() {
         return Err(Reason::NestedStatement);
     }
     if desc.has_transition_tables() {

@@ -18,7 +18,7 @@ SET work_mem = '4MB';
 :status
 SHOW work_mem;
 :status
-COPY (SELECT v FROM t WHERE id = 1) TO STDOUT;
+COPY (DELETE FROM t WHERE id = 0 RETURNING v) TO STDOUT;
 :status
 -- nested_statement is silent inside functions; see nesting.
 -- data_modifying_cte

@@ -45,7 +45,6 @@ SELECT v INTO made_too FROM inner_t WHERE id = 1;
 INSERT INTO made SELECT v FROM inner_t WHERE id = 1;
 CREATE MATERIALIZED VIEW made_view AS SELECT v FROM inner_t WHERE id = 1;
 REFRESH MATERIALIZED VIEW made_view;
-COPY (SELECT v FROM inner_t WHERE id = 1) TO STDOUT;
 CREATE TABLE made_exec AS EXECUTE no_such_statement;
 PREPARE s AS SELECT v FROM inner_t WHERE id = 1;
 CREATE TABLE made_exec AS EXECUTE s;
