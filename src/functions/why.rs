@@ -209,7 +209,13 @@ fn one_select(text: &CStr) -> Result<(OwnQuery<'_>, Vec<pg_sys::Oid>), Refusal> 
         | pg_sys::NodeTag::T_DeleteStmt
         | pg_sys::NodeTag::T_MergeStmt => return Err(refused(Reason::NotSelect, export::command_name(statement))),
         pg_sys::NodeTag::T_ExplainStmt => return Err(Reason::Explain.into()),
-        _ => return Err(refused(Reason::UtilityStatement, export::command_name(statement))),
+        tag => {
+            use pg_sys::NodeTag::{T_DeclareCursorStmt, T_ExecuteStmt, T_PrepareStmt};
+            let copies_a_query = statement.as_a::<pg_sys::CopyStmt>().is_some_and(|copy| !copy.query.is_null());
+            let wraps_a_query = copies_a_query || matches!(tag, T_DeclareCursorStmt | T_ExecuteStmt | T_PrepareStmt);
+            let advice = if wraps_a_query { ": ask about its query, which may be cached" } else { "" };
+            return Err(refused(Reason::UtilityStatement, export::command_name(statement) + advice));
+        }
     }
     // There are as many parameters as the highest number, which may be large.
     let (query, types) = OwnQuery::analyze(raw, text, std::iter::empty());

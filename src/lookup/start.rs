@@ -13,6 +13,7 @@ use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::pg::{allocator, backend, compat};
 use crate::query::plan_marker;
+use crate::query::scan_of_parts::is_combined;
 use crate::query::updatable_cursor::is_updatable_scan;
 use crate::report::{decision_log, tally};
 use crate::serve::{self, Hit};
@@ -219,6 +220,12 @@ fn look_up(
             if may_pass(reason) {
                 let of_form = || plan_marker::form_of(desc.plan()).map(Fingerprint::of_form);
                 timing::time_run(planned_as.or_else(of_form));
+            }
+            if reason == Reason::MovingClock
+                && let Some(form) = plan_marker::form_of(desc.plan())
+            {
+                // Its parts may not move.
+                timing::time_statement(form, is_combined(desc.plan()));
             }
             note_bypass(store, reason, desc.plan());
             None

@@ -84,6 +84,29 @@ def test_the_second_execution_is_combined(connect, world):
     assert runs == [(0, False), (1, False), (1, True)]
 
 
+@pytest.mark.parametrize("prepared", [False, True])
+def test_a_window_that_is_refused_when_it_starts(connect, session, prepared):
+    """No index tells how long the answer holds, and to read the table for that would take too long."""
+    session.execute("""
+        CREATE TABLE wide (at timestamptz, v int, pad text) PARTITION BY RANGE (at);
+        CREATE TABLE before PARTITION OF wide FOR VALUES FROM (MINVALUE) TO ('2020-01-01');
+        CREATE TABLE after PARTITION OF wide FOR VALUES FROM ('2020-01-01') TO (MAXVALUE);
+        INSERT INTO wide SELECT now() - g * interval '1 day', g, repeat('x', 1000) FROM generate_series(1, 8000) g;
+        ANALYZE wide""")
+    reader = connect("-c pg_arrow_cache.fragment_min_time=0 -c plan_cache_mode=force_generic_plan", prepare_threshold=0 if prepared else None)
+    query = "SELECT count(*), sum(v) FROM wide WHERE at > now() - interval '20 years'"
+    runs = []
+    for _ in range(6):
+        # A plan that is kept is made anew when another transaction has ended.
+        session.execute("UPDATE wide SET v = v WHERE v = 1")
+        before = reader.rows("SELECT fragment_runs FROM arrow_cache.stats")[0][0]
+        rows = reader.rows(query)
+        assert reader.outcome() == ("BYPASS", "moving_clock")
+        assert rows == session.uncached(query)
+        runs.append(reader.rows("SELECT fragment_runs FROM arrow_cache.stats")[0][0] - before)
+    assert runs[0] == 0 and runs[-1] == 1
+
+
 def test_the_answer_as_a_whole_stays_a_bypass(connect, world):
     reader = connect(FORCED, prepare_threshold=None)
     reader.rows(asked(MOVING[0].format(days=100)))
