@@ -66,8 +66,7 @@ fn consider(call: &mut Call<'_>) -> Result<Planning, Reason> {
     unclear_hints::tell(call);
     let may_stand_in = !session::must_plan();
     let is_one_shot = may_stand_in && call.is_one_shot();
-    let is_of_utility =
-        may_stand_in && (session::copying() || (session::declaring_cursor() && session::at_top_level()));
+    let is_of_utility = may_stand_in && session::declaring_or_copying();
     // Statements with values by Bind are known by their form, like those whose plan is kept.
     if is_of_utility || (is_one_shot && !call.has_values()) {
         check_speed(call, call.fingerprint())?;

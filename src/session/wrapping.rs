@@ -95,6 +95,11 @@ pub fn copying() -> bool {
     matches!(CURRENT.get(), Some(Wrapper::Copy(_))) && at_top_level()
 }
 
+/// Returns true if the query that is planned now is that of a top-level DECLARE CURSOR or COPY.
+pub fn declaring_or_copying() -> bool {
+    (declaring_cursor() && at_top_level()) || copying()
+}
+
 /// Returns true if a utility statement wraps the query, and its text holds that of the query.
 #[inline]
 pub fn is_wrapped() -> bool {
