@@ -24,7 +24,7 @@ use crate::cache::layout::Layout;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::seat::Seat;
 use crate::cache::speed_word::SpeedWord;
-use crate::cache::statement_record::{Gathering, StatementRecord};
+use crate::cache::statement_record::StatementRecord;
 use crate::cache::steps::Step;
 use crate::replay::state::ReplayState;
 use crate::versions::definers::{self, Definers, PreparedDefinitions};
@@ -266,23 +266,6 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         // SAFETY: the layout has room for this number of seats at this offset, aligned to their lines; zeroed memory is
         // valid; all fields are atomics.
         unsafe { self.parts::<Seat>(self.layout.seats, self.layout.seat_count as usize) }
-    }
-
-    /// What this process gathers of statements.
-    pub(crate) fn gathering(&self) -> Option<&Gathering> {
-        self.gatherings().get(self.seat? as usize)
-    }
-
-    /// What processes gather of statements: those that may have a seat.
-    pub(crate) fn taken_gatherings(&self) -> &[Gathering] {
-        let taken = self.header().seats_taken.load(Acquire) as usize;
-        self.gatherings().get(..taken).unwrap_or(self.gatherings())
-    }
-
-    fn gatherings(&self) -> &[Gathering] {
-        // SAFETY: the layout has room for one for each seat at this offset, aligned to their lines; zeroed memory is
-        // valid; all fields are atomics.
-        unsafe { self.parts::<Gathering>(self.layout.gatherings, self.layout.seat_count as usize) }
     }
 
     /// The counts of statements: see `statements`.
