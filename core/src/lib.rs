@@ -59,7 +59,7 @@ pub use cache::{
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};
 pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
 pub use formats::undeliverable::{Unrepresentable, Why};
-pub use hash::{Hash128, HashBuffer, StreamHasher};
+pub use hash::{Hash128, HashBuffer};
 pub use known_relations::KnownRelations;
 pub use reason::{Reason, Share};
 pub use replay::{Change, ChangeKind, Full, ReplayFault, ReplayState, ReplayedChanges};

@@ -15,7 +15,7 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::formats::numeric;
-use arrow_cache_core::{Digest, OutOfMemory, Room, RoomyVec, StreamHasher};
+use arrow_cache_core::{Digest, HashBuffer, OutOfMemory, Room, RoomyVec};
 use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
@@ -80,7 +80,7 @@ impl HashedAs {
     unsafe fn hash(
         self,
         datum: pg_sys::Datum,
-        hasher: &mut StreamHasher,
+        hasher: &mut HashBuffer,
         text: &mut Vec<u8>,
     ) -> Result<(), OutOfMemory> {
         let word = datum.value() as u64;
@@ -126,13 +126,16 @@ pub struct RowDigest {
     hashed_as: Vec<HashedAs>,
     /// Reused for the text of numerics.
     text: Vec<u8>,
+    /// Reused for the values of a row.
+    row: HashBuffer,
     digest: Digest,
 }
 
 impl RowDigest {
     /// A digest for rows of these columns.
     pub fn new(columns: &[Column]) -> Self {
-        Self { hashed_as: columns.iter().map(HashedAs::of).collect(), text: Vec::new(), digest: Digest::default() }
+        let hashed_as = columns.iter().map(HashedAs::of).collect();
+        Self { hashed_as, text: Vec::new(), row: HashBuffer::new(), digest: Digest::default() }
     }
 
     /// The digest of the rows so far.
@@ -175,18 +178,23 @@ impl RowDigest {
     /// Adds a row.
     ///
     /// # Errors
-    /// There is no memory for the text of a value.
+    /// There is no memory for the values.
     ///
     /// # Safety
     /// `values` and `nulls` must hold one value per column.
     pub unsafe fn add(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), OutOfMemory> {
-        let mut hasher = StreamHasher::with_seed(shmem::seed().unwrap_or(0));
+        let hasher = &mut self.row;
+        hasher.clear();
+        hasher.seed(shmem::seed().unwrap_or(0));
         for ((column, value), is_null) in self.hashed_as.iter().zip(values).zip(nulls) {
             hasher.u8(u8::from(*is_null));
             if !is_null {
                 // SAFETY: the value is one of this column, and is not NULL.
-                unsafe { column.hash(*value, &mut hasher, &mut self.text)? };
+                unsafe { column.hash(*value, hasher, &mut self.text)? };
             }
+        }
+        if !hasher.is_complete() {
+            return Err(OutOfMemory);
         }
         self.digest.add(hasher.finish());
         Ok(())
