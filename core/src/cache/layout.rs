@@ -1,11 +1,10 @@
 //! Where each part of the shared block lies. Every process computes the same layout from the settings; it is constant
 //! while the server runs.
 
-use crate::cache::bucket::Bucket;
 use crate::cache::claim_place::ClaimPlace;
 use crate::cache::claims::CLAIMS;
 use crate::cache::counters::{STRIPES, Stripe};
-use crate::cache::entry::Entry;
+use crate::cache::entry::{Entry, Link};
 use crate::cache::header::Header;
 use crate::cache::seat::Seat;
 use crate::cache::speed_word::SpeedWord;
@@ -140,7 +139,7 @@ impl Layout {
         let statements = part(statement_count * size_of::<StatementRecord>());
         let speed_count = (bucket_count * SPEEDS_PER_BUCKET).max(LEAST_SPEEDS);
         let speeds = part(speed_count * size_of::<SpeedWord>());
-        let buckets = part(bucket_count * size_of::<Bucket>());
+        let buckets = part(bucket_count * size_of::<Link>());
         let entries = part(sizes.max_entries as usize * size_of::<Entry>());
         let occupied = part(occupied_words(sizes.max_entries) * size_of::<u64>());
         let arena_offset = end.next_multiple_of(PAGE);

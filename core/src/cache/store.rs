@@ -14,7 +14,6 @@ use crate::atomics::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed},
 };
-use crate::cache::bucket::Bucket;
 use crate::cache::claim_place::ClaimPlace;
 use crate::cache::claims::{CLAIMS, Claims};
 use crate::cache::counters::{Counters, STRIPES, Stripe};
@@ -222,12 +221,12 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         unsafe { &*self.base.as_ptr().add(self.layout.entries).cast::<Entry>().add(index as usize) }
     }
 
-    /// A bucket of the index, by its number modulo the number of buckets, which is a power of two.
-    pub(crate) fn bucket(&self, number: usize) -> &Bucket {
+    /// Where a chain of the index begins, by its number modulo the number of buckets, which is a power of two.
+    pub(crate) fn bucket(&self, number: usize) -> &AtomicU32 {
         let number = number & (self.layout.bucket_count - 1);
         // SAFETY: the number was cut to stay below the number of buckets, for which the layout made room at this
         // offset; the block is mapped and was zeroed, as `attach` was promised, and a bucket is an atomic.
-        unsafe { &*self.base.as_ptr().add(self.layout.buckets).cast::<Bucket>().add(number) }
+        unsafe { &*self.base.as_ptr().add(self.layout.buckets).cast::<AtomicU32>().add(number) }
     }
 
     /// Begins a step, which ends when it is dropped.
