@@ -55,9 +55,9 @@ impl HashedAs {
             Kind::Float32 => return Self::Float32,
             Kind::Float64 => return Self::Float64,
             Kind::Numeric => return Self::Numeric,
-            Kind::Jsonb => return Self::Text(pg_sys::Oid::from(pg_sys::F_JSONB_OUT)),
             Kind::Name | Kind::FlatCString => return Self::CString,
             _ if column.base_type == pg_sys::NAMEOID => return Self::CString,
+            _ if column.base_type == pg_sys::JSONBOID => return Self::Text(pg_sys::Oid::from(pg_sys::F_JSONB_OUT)),
             _ if column.by_value => return Self::Word(column.length as u32),
             _ if column.length > 0 => return Self::Fixed(column.length as usize),
             _ => {}
@@ -77,12 +77,7 @@ impl HashedAs {
     ///
     /// # Safety
     /// `datum` must be a value of the column, not NULL.
-    unsafe fn hash(
-        self,
-        datum: pg_sys::Datum,
-        hasher: &mut HashBuffer,
-        text: &mut Vec<u8>,
-    ) -> Result<(), OutOfMemory> {
+    unsafe fn hash(self, datum: pg_sys::Datum, hasher: &mut HashBuffer, text: &mut Vec<u8>) -> Result<(), OutOfMemory> {
         let word = datum.value() as u64;
         // SAFETY: the caller gives a value of the column, which `of` has chosen the branch for. What a function makes
         // of the value lives in the current memory context. A varlena is detoasted without a limit, so only memory can
