@@ -227,7 +227,6 @@ unsafe extern "C-unwind" fn release_area(_code: i32, place: pg_sys::Datum) {
             }
         }
         view(AREA.load(Relaxed)).gather_own_uses();
-        view(AREA.load(Relaxed)).add_own_statements(backend::now());
         // SAFETY: registered with the place of the area; runs once, at the backend's exit.
         unsafe { kept!(pg_sys::dsa_release_in_place(place.cast_mut_ptr())) };
     };

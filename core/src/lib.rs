@@ -13,7 +13,7 @@
 //! |---|---|
 //! | bucket chains, an entry's step between published and limbo | the partition lock, exclusive; lookups take none (`cache/index.rs`) |
 //! | free list, limbo list | the store lock |
-//! | what became of the executions of each statement | a partition lock; what a process gathers of it, a word of its own (`cache/statements.rs`) |
+//! | what became of the executions of each statement | a partition lock (`cache/statements.rs`) |
 //! | pins, seats, hits, last use, counters, speeds, bytes of fragments | nothing: atomics |
 //! | versions of relations ([`versions`]) | the sequence word of the slot |
 //! | which relations are tracked ([`versions`]) | the sequence word of the line |
@@ -59,7 +59,7 @@ pub use cache::{
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};
 pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
 pub use formats::undeliverable::{Unrepresentable, Why};
-pub use hash::{Hash128, HashBuffer, StreamHasher};
+pub use hash::{Hash128, HashBuffer};
 pub use known_relations::KnownRelations;
 pub use reason::{Reason, Share};
 pub use replay::{Change, ChangeKind, Full, ReplayFault, ReplayState, ReplayedChanges};

@@ -30,15 +30,12 @@ impl Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::StreamHasher;
     use proptest::prelude::*;
 
     fn digest(rows: &[u32]) -> Digest {
         let mut digest = Digest::default();
         for row in rows {
-            let mut hasher = StreamHasher::new();
-            hasher.u32(*row);
-            digest.add(hasher.finish());
+            digest.add(Hash128::of(&row.to_le_bytes()));
         }
         digest
     }

@@ -109,7 +109,7 @@ fn one_thread(block: &Block, number: u64, serials: &AtomicU64) {
 /// A key is replaced all the time, among neighbours of its bucket that come and go, whose records and its own are used
 /// for each other.
 #[test]
-fn what_is_always_there_is_always_found() {
+fn what_is_found_is_never_older() {
     const RECORDS: u32 = 12;
     const NEIGHBOURS: [u64; 3] = [5, 10, 15];
     let block = Block::new(RECORDS, 64 * 1024);
@@ -131,7 +131,7 @@ fn what_is_always_there_is_always_found() {
                 let mut latest = 0;
                 let mut rounds = 0;
                 while !over.load(Relaxed) || rounds == 0 {
-                    let pin = store.lookup(key(0)).expect("it is always there");
+                    let Some(pin) = store.lookup(key(0)) else { continue };
                     let serial = check(&store, &pin, Some(0));
                     assert!(serial >= latest, "an older result came back");
                     latest = serial;

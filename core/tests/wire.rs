@@ -18,13 +18,6 @@ impl Server for Mock {
         self.0
     }
 
-    fn label(&self, column: usize, value: u32) -> Option<&[u8]> {
-        assert_eq!(column, 0);
-        [(7, "seven"), (0xffff_ffff, "a label of sixty-three bytes, as many as the server allows, --")]
-            .iter()
-            .find_map(|(number, label)| (*number == value).then_some(label.as_bytes()))
-    }
-
     fn float8(&self, value: f64, out: &mut [u8; LONGEST]) -> usize {
         write(&format!("{value:e}"), out)
     }
@@ -78,10 +71,7 @@ fn values(buffer: &MessageBuffer) -> Vec<Option<Vec<u8>>> {
 
 /// What becomes of one value with these stored bytes.
 fn encoded(format: WireFormat, stored: &[u8]) -> Option<Vec<u8>> {
-    let varies = matches!(
-        format,
-        WireFormat::Bytes | WireFormat::ByteaText | WireFormat::NumericBinary | WireFormat::JsonbBinary
-    );
+    let varies = matches!(format, WireFormat::Bytes | WireFormat::ByteaText | WireFormat::NumericBinary);
     let ends: Vec<u8> = [0, stored.len() as u32].iter().flat_map(|end| end.to_le_bytes()).collect();
     let column = ColumnBuffers { validity: &[], offsets: if varies { &ends } else { &[] }, values: stored };
     let mut buffer = MessageBuffer::new(4096).unwrap();
@@ -151,14 +141,6 @@ fn other_floats_are_the_servers() {
 }
 
 #[test]
-fn labels_are_the_servers() {
-    let label = |number: u32| encoded(WireFormat::Label, &number.to_le_bytes());
-    assert_eq!(label(7).unwrap(), b"seven");
-    assert!(label(u32::MAX).unwrap().starts_with(b"a label of"));
-    assert_eq!(label(8), None);
-}
-
-#[test]
 fn words_of_dates_and_times() {
     let date = |days: i32| shown(WireFormat::DateText, &date_to_arrow(days).unwrap().to_le_bytes());
     assert_eq!(date(0), "2000-01-01");
@@ -207,7 +189,6 @@ fn other_words() {
     assert_eq!(shown(WireFormat::UuidText, &(0..16).collect::<Vec<u8>>()), "00010203-0405-0607-0809-0a0b0c0d0e0f");
     assert_eq!(shown(WireFormat::ByteaText, b"\x00\xff a"), "\\x00ff2061");
     assert_eq!(shown(WireFormat::ByteaText, b""), "\\x");
-    assert_eq!(encoded(WireFormat::JsonbBinary, b"[1]"), Some(b"\x01[1]".to_vec()));
     let words = |words: &[u16]| Some(words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>());
     assert_eq!(encoded(WireFormat::NumericBinary, b"-12345.60"), words(&[3, 1, 0x4000, 2, 1, 2345, 6000]));
     assert_eq!(encoded(WireFormat::NumericBinary, b"0.00"), words(&[0, 0, 0, 2]));

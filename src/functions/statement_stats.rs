@@ -7,7 +7,6 @@ use pgrx::pg_sys;
 use super::stats::milliseconds;
 use super::visible::Visible;
 use crate::error::or_raise;
-use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::returned::{Columns, Set};
 use crate::pg::sql_function::sql_function;
@@ -18,7 +17,7 @@ fn statement_counts_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let visible = Visible::to_current_user();
     let mut rows = Vec::new();
     let mut gathered = Ok(());
-    store.for_each_statement(backend::now(), |key, counts| {
+    store.for_each_statement(|key, counts| {
         if gathered.is_ok() && visible.includes_role(key.user) {
             let count = |counter| counts.count(counter) as i64;
             gathered = rows.add((

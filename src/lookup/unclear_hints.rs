@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use arrow_cache_core::{StreamHasher, unclear_hint};
+use arrow_cache_core::{Hash128, unclear_hint};
 
 use super::call::Call;
 use crate::error;
@@ -29,9 +29,7 @@ pub fn tell(call: &Call<'_>) {
 
 fn tell_of(comment: Option<&[u8]>) {
     let Some(comment) = comment else { return };
-    let mut hasher = StreamHasher::new();
-    hasher.part(comment);
-    let hash = hasher.finish().lo;
+    let hash = Hash128::of(comment).lo;
     let is_new = TOLD.with_borrow_mut(|told| {
         let is_new = told.len() < MOST && !told.contains(&hash);
         if is_new {

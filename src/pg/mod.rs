@@ -30,7 +30,6 @@ pub mod index_list;
 pub mod inheritance;
 pub mod inlined_call;
 pub mod inlining;
-pub mod jsonb;
 pub mod key_column;
 pub mod lists;
 pub mod log_line;

@@ -1,10 +1,10 @@
-//! Types of the server whose values are always written alike. A closed list; nothing is kept.
+//! Types whose values are always written alike: a closed list of the server's own, and enums. Nothing is kept.
 
 use pgrx::pg_sys;
 
-/// Do the output and send functions of this type read nothing but the value, the client's encoding, and the settings
-/// DateStyle, IntervalStyle, TimeZone, `extra_float_digits` and `bytea_output`? Not a domain; an array if its elements
-/// are of such a type.
+/// Returns true if the output and send functions of this type read nothing but the value, the client's encoding, the
+/// settings DateStyle, IntervalStyle, TimeZone, `extra_float_digits` and `bytea_output`, and labels of enums. Not of a
+/// domain; of an array if its elements are of such a type.
 pub fn is_plain(base_type: pg_sys::Oid) -> bool {
     match base_type {
         pg_sys::BOOLOID
@@ -27,9 +27,10 @@ pub fn is_plain(base_type: pg_sys::Oid) -> bool {
         pg_sys::INT4MULTIRANGEOID | pg_sys::INT8MULTIRANGEOID | pg_sys::NUMMULTIRANGEOID => true,
         pg_sys::TSMULTIRANGEOID | pg_sys::TSTZMULTIRANGEOID | pg_sys::DATEMULTIRANGEOID => true,
         other => {
-            // SAFETY: a catalog look-up by OID, in a transaction; it gives nothing for types that are not there.
-            let element = unsafe { kept!(pg_sys::get_element_type(other)) };
-            element != pg_sys::InvalidOid && is_plain(element)
+            // SAFETY: catalog look-ups by OID, in a transaction; they give nothing for types that are not there.
+            let (element, is_enum) =
+                unsafe { (kept!(pg_sys::get_element_type(other)), kept!(pg_sys::type_is_enum(other))) };
+            is_enum || (element != pg_sys::InvalidOid && is_plain(element))
         }
     }
 }

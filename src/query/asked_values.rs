@@ -372,7 +372,7 @@ impl<'t> Collector<'t> {
         // names.
         let (element_type, elements) = unsafe {
             let array = Array::of(Value::of(value));
-            let count: i32 = array.dimensions().iter().map(|(size, _)| *size).product();
+            let count: i32 = array.dimensions().map(|(size, _)| size).product();
             if count as usize > MOST_VALUES {
                 return None;
             }

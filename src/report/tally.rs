@@ -1,5 +1,5 @@
 //! Counting what became of statements, in the counters that all backends share, and for each statement by its query id
-//! (0 = it has none). The store sees to it that this needs no lock, but for a moment now and then.
+//! (0 = it has none). What is counted for a statement takes a lock that sessions share.
 
 use arrow_cache_core::{Counter, Pin, Reason, Share, StatementCounter, StatementCounts, StatementKey, Stripe};
 

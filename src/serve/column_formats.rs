@@ -95,7 +95,6 @@ impl OutputSettings {
             Kind::Timestamp | Kind::TimestampTz => Some(WireFormat::TimestampBinary),
             Kind::Uuid => Some(WireFormat::Bytes16),
             Kind::Numeric => Some(WireFormat::NumericBinary),
-            Kind::Jsonb => (!self.converts).then_some(WireFormat::JsonbBinary),
             Kind::Bytea => Some(WireFormat::Bytes),
             _ => self.characters(column),
         }
@@ -103,7 +102,7 @@ impl OutputSettings {
 
     /// Types whose text and binary formats are the same: their characters.
     fn characters(self, column: &Column) -> Option<WireFormat> {
-        let is_text = matches!(column.kind, Kind::Text | Kind::Name | Kind::Jsonb) || column.is_other_text();
+        let is_text = matches!(column.kind, Kind::Text | Kind::Name) || column.is_other_text();
         (is_text && !self.converts).then_some(WireFormat::Bytes)
     }
 }

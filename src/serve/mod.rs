@@ -33,7 +33,6 @@
 //! | `client_rows` | How do they go there while they are stored? |
 //! | `row_messages` | What makes messages of them? |
 //! | `rendition` | Are there finished messages of the rows, and may they be made? |
-//! | `enum_labels` | Which labels stand in a rendition? |
 //! | `client_formats` | Do rows go to the server's own receiver for clients, and in which formats? |
 //! | `column_formats` | Which wire format has a column under the session's settings? |
 //! | `output_functions` | Who makes the bytes of a value that we have no wire format for? |
@@ -45,7 +44,6 @@ mod client_formats;
 mod client_rows;
 mod column_formats;
 mod direct_rows;
-mod enum_labels;
 mod explain;
 mod hit;
 mod hold;

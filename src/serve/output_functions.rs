@@ -8,7 +8,6 @@ use arrow_cache_core::formats::wire::{LONGEST, Server, WireFormat};
 use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
-use super::enum_labels::EnumLabels;
 use crate::arrow::chunk::Chunk;
 use crate::arrow::column::Column;
 use crate::arrow::decode::{Decoder, Reader};
@@ -39,8 +38,7 @@ enum Progress {
     Made,
 }
 
-/// The output functions of the columns that have no wire format of the core, and the labels of those that are written
-/// by them.
+/// The output functions of the columns that have no wire format of the core.
 pub struct OutputFunctions {
     functions: Vec<OutputFunction>,
     /// Where each column of the result is among the functions.
@@ -53,8 +51,6 @@ pub struct OutputFunctions {
     values: Vec<pg_sys::Datum>,
     nulls: Vec<bool>,
     progress: Progress,
-    /// Of the columns that are written by labels.
-    labels: EnumLabels,
     /// Where the values and their bytes are made; null before the first row.
     context: pg_sys::MemoryContext,
     /// The functions were found.
@@ -73,7 +69,6 @@ impl OutputFunctions {
             values: Vec::new(),
             nulls: Vec::new(),
             progress: Progress::Unread,
-            labels: EnumLabels::default(),
             context: std::ptr::null_mut(),
             found: false,
         }
@@ -86,7 +81,6 @@ impl OutputFunctions {
     pub fn new(
         columns: &[Column],
         formats: &[WireFormat],
-        labels: EnumLabels,
         binary: impl Fn(usize) -> bool,
     ) -> Result<Self, OutOfMemory> {
         let mut wanted = Vec::new();
@@ -118,7 +112,6 @@ impl OutputFunctions {
             values,
             nulls,
             columns: wanted,
-            labels,
             ..Self::none()
         })
     }
@@ -286,10 +279,6 @@ impl Server for OutputFunctions {
         debug_assert_eq!(function.column, column);
         // SAFETY: `call` has set them for the current row, whose context is not emptied before the next.
         unsafe { std::slice::from_raw_parts(function.bytes, function.length) }
-    }
-
-    fn label(&self, column: usize, value: u32) -> Option<&[u8]> {
-        self.labels.label(column, value)
     }
 
     #[inline]

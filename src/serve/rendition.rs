@@ -8,7 +8,6 @@ use arrow_cache_core::{BlockPlace, Hash128, Pin};
 
 use super::client_formats::ClientFormats;
 use super::column_formats::OutputSettings;
-use super::enum_labels::is_enum;
 use crate::arrow::column::Column;
 use crate::pg::plain_output::is_plain;
 use crate::pg::{backend, session_zone};
@@ -54,8 +53,7 @@ pub fn key(settings: &OutputSettings, columns: usize, formats: &ClientFormats<'_
 pub fn are_determined(settings: &OutputSettings, columns: &[Column]) -> bool {
     let is_ours =
         |column| [false, true].iter().all(|binary| settings.wire_format(column, *binary) != WireFormat::ByServer);
-    settings.keeps_text()
-        && columns.iter().all(|column| is_ours(column) || is_plain(column.base_type) || is_enum(column))
+    settings.keeps_text() && columns.iter().all(|column| is_ours(column) || is_plain(column.base_type))
 }
 
 /// The first block of the rendition of this key, if there is one.
@@ -86,6 +84,10 @@ impl Draft {
         if !is_earned || may_have_written() {
             return None;
         }
+        // Output functions of enums take labels from the caches of this backend. Whoever renames one has told of it
+        // before an answer rests on the new name (`definers`), and outdates the answers before.
+        // SAFETY: called inside a transaction.
+        unsafe { kept!(pg_sys::AcceptInvalidationMessages()) };
         let rows = view.rows();
         store.begin_rendition(pin, key).map(|draft| Self { draft: Some(draft), rows })
     }

@@ -9,7 +9,6 @@ use arrow_cache_core::formats::wire::{Encoder, MessageBuffer, WireFormat, Zone};
 
 use super::client_formats::ClientFormats;
 use super::column_formats::OutputSettings;
-use super::enum_labels::EnumLabels;
 use super::output_functions::OutputFunctions;
 use super::rendition::Draft;
 use crate::arrow::column::Column;
@@ -29,7 +28,7 @@ pub struct RowMessages {
     zone: usize,
     /// The number of the chunk that the functions read.
     pub(super) chunk: Option<usize>,
-    /// The server's functions, and labels.
+    /// The server's functions.
     pub(super) functions: OutputFunctions,
     /// There are some.
     pub(super) has_functions: bool,
@@ -60,20 +59,15 @@ impl RowMessages {
             sender.encoder.set_zone(Zone::new(session_zone::offset_at, zone));
             sender.zone = zone;
         }
-        // Reading labels costs more than a few calls of output functions, so it is done for what stays.
-        let labels = if draft.is_some() { EnumLabels::of(columns)? } else { EnumLabels::default() };
-        let mut has_functions = !labels.is_empty();
+        let mut has_functions = false;
         sender.encoder.set_formats(columns.iter().enumerate().map(|(index, column)| {
-            if labels.has(index) {
-                return WireFormat::Label;
-            }
             let format = settings.wire_format(column, formats.is_binary(index));
             has_functions |= format == WireFormat::ByServer;
             format
         }))?;
         if has_functions {
             let is_binary = |column| formats.is_binary(column);
-            sender.functions = OutputFunctions::new(columns, sender.encoder.formats(), labels, is_binary)?;
+            sender.functions = OutputFunctions::new(columns, sender.encoder.formats(), is_binary)?;
         }
         sender.has_functions = has_functions;
         sender.draft = draft;

@@ -15,7 +15,7 @@
 use std::ffi::CStr;
 
 use arrow_cache_core::formats::numeric;
-use arrow_cache_core::{Digest, OutOfMemory, Room, RoomyVec, StreamHasher};
+use arrow_cache_core::{Digest, HashBuffer, OutOfMemory, Room, RoomyVec};
 use pgrx::pg_sys;
 
 use crate::arrow::column::{Column, Kind};
@@ -55,9 +55,9 @@ impl HashedAs {
             Kind::Float32 => return Self::Float32,
             Kind::Float64 => return Self::Float64,
             Kind::Numeric => return Self::Numeric,
-            Kind::Jsonb => return Self::Text(pg_sys::Oid::from(pg_sys::F_JSONB_OUT)),
             Kind::Name | Kind::FlatCString => return Self::CString,
             _ if column.base_type == pg_sys::NAMEOID => return Self::CString,
+            _ if column.base_type == pg_sys::JSONBOID => return Self::Text(pg_sys::Oid::from(pg_sys::F_JSONB_OUT)),
             _ if column.by_value => return Self::Word(column.length as u32),
             _ if column.length > 0 => return Self::Fixed(column.length as usize),
             _ => {}
@@ -77,12 +77,7 @@ impl HashedAs {
     ///
     /// # Safety
     /// `datum` must be a value of the column, not NULL.
-    unsafe fn hash(
-        self,
-        datum: pg_sys::Datum,
-        hasher: &mut StreamHasher,
-        text: &mut Vec<u8>,
-    ) -> Result<(), OutOfMemory> {
+    unsafe fn hash(self, datum: pg_sys::Datum, hasher: &mut HashBuffer, text: &mut Vec<u8>) -> Result<(), OutOfMemory> {
         let word = datum.value() as u64;
         // SAFETY: the caller gives a value of the column, which `of` has chosen the branch for. What a function makes
         // of the value lives in the current memory context. A varlena is detoasted without a limit, so only memory can
@@ -126,13 +121,16 @@ pub struct RowDigest {
     hashed_as: Vec<HashedAs>,
     /// Reused for the text of numerics.
     text: Vec<u8>,
+    /// Reused for the values of a row.
+    row: HashBuffer,
     digest: Digest,
 }
 
 impl RowDigest {
     /// A digest for rows of these columns.
     pub fn new(columns: &[Column]) -> Self {
-        Self { hashed_as: columns.iter().map(HashedAs::of).collect(), text: Vec::new(), digest: Digest::default() }
+        let hashed_as = columns.iter().map(HashedAs::of).collect();
+        Self { hashed_as, text: Vec::new(), row: HashBuffer::new(), digest: Digest::default() }
     }
 
     /// The digest of the rows so far.
@@ -175,18 +173,23 @@ impl RowDigest {
     /// Adds a row.
     ///
     /// # Errors
-    /// There is no memory for the text of a value.
+    /// There is no memory for the values.
     ///
     /// # Safety
     /// `values` and `nulls` must hold one value per column.
     pub unsafe fn add(&mut self, values: &[pg_sys::Datum], nulls: &[bool]) -> Result<(), OutOfMemory> {
-        let mut hasher = StreamHasher::with_seed(shmem::seed().unwrap_or(0));
+        let hasher = &mut self.row;
+        hasher.clear();
+        hasher.seed(shmem::seed().unwrap_or(0));
         for ((column, value), is_null) in self.hashed_as.iter().zip(values).zip(nulls) {
             hasher.u8(u8::from(*is_null));
             if !is_null {
                 // SAFETY: the value is one of this column, and is not NULL.
-                unsafe { column.hash(*value, &mut hasher, &mut self.text)? };
+                unsafe { column.hash(*value, hasher, &mut self.text)? };
             }
+        }
+        if !hasher.is_complete() {
+            return Err(OutOfMemory);
         }
         self.digest.add(hasher.finish());
         Ok(())

@@ -6,7 +6,6 @@
 
 pub mod decimal;
 pub mod hint;
-pub mod jsonb_image;
 pub mod numeric_body;
 pub mod numeric_text;
 pub mod options;
@@ -18,7 +17,6 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("decimal", decimal::check),
     ("hint", hint::check),
-    ("jsonb_image", jsonb_image::check),
     ("numeric_body", numeric_body::check),
     ("numeric_text", numeric_text::check),
     ("options", options::check),

@@ -113,10 +113,6 @@ fn key(n: u64) -> CacheKey {
 }
 
 fn put(store: &Process, n: u64, byte: u8) -> Pin {
-    put_under(store, key(n), byte)
-}
-
-fn put_under(store: &Process, key: CacheKey, byte: u8) -> Pin {
     let mut fill = store.reserve(0).unwrap();
     store.append(&mut fill, 4, 0).unwrap().fill(byte);
     let new = NewEntry {
@@ -137,7 +133,7 @@ fn put_under(store: &Process, key: CacheKey, byte: u8) -> Pin {
         catalogs: 0,
         keeps_outdated: false,
     };
-    store.publish(fill, key, new, 0).unwrap()
+    store.publish(fill, key(n), new, 0).unwrap()
 }
 
 /// Looks up, reads and lets go: the byte of the answer.
@@ -215,24 +211,6 @@ pub fn replaced() {
     };
     let ((), reader) = both(replace, read);
     assert_eq!(get(&reader, 1), Some(12));
-}
-
-/// An answer is found behind another one that is taken out of the chain, and whose record goes on to another chain.
-pub fn behind_a_neighbour() {
-    let world = World::new(2);
-    let (reader, writer) = (world.process(0), world.process(1));
-    let pin = put(&writer, 1, 11);
-    writer.unpin(pin);
-    let pin = put(&writer, 2, 22);
-    let replace = move || {
-        writer.retire(&pin);
-        writer.unpin(pin);
-        if writer.reclaim() == 1 {
-            let pin = put_under(&writer, CacheKey(Hash128 { hi: 3, lo: 1 }), 33);
-            writer.unpin(pin);
-        }
-    };
-    both(replace, move || assert_eq!(get(&reader, 1), Some(11), "it is always there"));
 }
 
 /// Whoever finds what was just published reads all of it.

@@ -35,7 +35,6 @@ const MODELS: &[Model] = &[
     Model { name: "what a seat holds is not freed", body: entries::held_by_a_seat },
     Model { name: "what is pinned at the entry is not freed", body: entries::pinned_at_the_entry },
     Model { name: "a record is used again", body: entries::used_again },
-    Model { name: "an answer behind a neighbour is always found", body: entries::behind_a_neighbour },
     Model { name: "what is replaced is always found", body: entries::replaced },
     Model { name: "what is published is seen whole", body: entries::published },
 ];

@@ -6,7 +6,7 @@ use crate::atomics::Place;
 use std::collections::BTreeSet;
 
 const FENCE_OF_HELD: &str = "a record passes the fence of `Store::held` before it is used again, which orders the same; the index does not rely on it";
-const SAME_WALK: &str = "the loads of keys and links, and the fence at the end of the walk, make each other superfluous; one of them is needed";
+const RECHECKED_BY_PIN: &str = "whatever a walk comes to, the key is compared again under the pin";
 const BY_PIN: &str = "whoever pins loads `life` with Acquire next";
 const ALONE: &str = "the models have no second process that takes the same seat";
 const RECHECKED: &str = "whoever asks for an entry by its bit compares `life` in the step that pins";
@@ -29,14 +29,13 @@ const NOT_SEEN: &[(&str, &str, &str)] = &[
         "at.state.compare_exchange(",
         "the fence that follows orders what is written; what was there before is not read",
     ),
-    ("entry.rs", "CacheKey(Hash128 { hi: self.key_hi.load(Acquire)", SAME_WALK),
+    ("entry.rs", "CacheKey(Hash128 { hi: self.key_hi.load(Acquire)", RECHECKED_BY_PIN),
     ("entry.rs", "self.key_hi.store(", FENCE_OF_HELD),
     ("entry.rs", "self.key_lo.store(", FENCE_OF_HELD),
     ("entry.rs", "let life = Life::of(self.usage.life.fetch_add(1, AcqRel));", BY_PIN),
     ("entry.rs", "self.usage.life.fetch_add(1, AcqRel);", "it is called under the lock, or by one who has pinned it"),
     ("entry.rs", "self.usage.renditions.swap(", "the models have no renditions"),
-    ("index.rs", "fence(Acquire); return if bucket.is_unchanged", SAME_WALK),
-    ("index.rs", "link = entry.next_in_bucket.load(Acquire)", SAME_WALK),
+    ("index.rs", "link = entry.next_in_bucket.load(Acquire)", RECHECKED_BY_PIN),
     ("index.rs", "entry.next_in_bucket.store(", FENCE_OF_HELD),
     ("index.rs", "before.next_in_bucket.store(", FENCE_OF_HELD),
     ("occupancy.rs", "fetch_or(", RECHECKED),

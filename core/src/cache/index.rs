@@ -8,23 +8,16 @@
 //! this key, at that moment. An entry with this key that is not published is being put in or taken out; then the lookup
 //! asks again under the lock.
 //!
-//! *Not found* is returned without a lock only if the word of the bucket was the same before and after the walk. The
-//! word holds the first link and the number of changes so far. It moves with each change: in the same store that puts
-//! an entry at the head, and after an entry was taken out, before its record can be used again. So under an unchanged
-//! word nothing was put in, and a walk passes only through records that were in the chain when it began, with the links
-//! they had then or had when they were taken out. All of these lead on to the entries that are still there. (An entry
-//! that replaces another is put in before the other is taken out, so that at least one of them is always there.) Links
-//! and keys are stored with Release and loaded with Acquire, so a process that reads a link or key of a record that was
-//! used again sees the moved word afterwards. The number of changes has 32 bits. Even if that many changes came in the
-//! middle of one walk, a wrong "not found" would cost an execution, and would not make an answer wrong.
+//! *Not found* may be wrong, which costs an execution: if a record that the walk has come to is taken out and used
+//! again for another chain meanwhile, the walk is led there. Records that are taken out keep their links, and an entry
+//! that replaces another is put in before the other is taken out.
 //!
 //! A walk that was led to another chain ends, because it takes a bounded number of steps.
 
 use crate::atomics::{
+    AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
-    fence,
 };
-use crate::cache::bucket::Bucket;
 use crate::cache::entry::{Life, State};
 use crate::cache::key::CacheKey;
 use crate::cache::layout::PARTITIONS;
@@ -47,7 +40,7 @@ enum Found {
 }
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
-    fn bucket_of(&self, key: CacheKey) -> &Bucket {
+    fn bucket_of(&self, key: CacheKey) -> &AtomicU32 {
         self.bucket(key.0.hi as usize)
     }
 
@@ -71,14 +64,10 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     }
 
     fn find_without_lock(&self, key: CacheKey) -> Found {
-        let bucket = self.bucket_of(key);
-        let before = bucket.read();
-        let mut link = Bucket::first_of(before);
+        let mut link = self.bucket_of(key).load(Acquire);
         for _ in 0..MOST_STEPS {
             if link == 0 {
-                // Pairs with the Release stores of links and keys: see the head of the module.
-                fence(Acquire);
-                return if bucket.is_unchanged(before) { Found::Absent } else { Found::Disturbed };
+                return Found::Absent;
             }
             let entry = self.entry(link - 1);
             entry.prefetch_usage();
@@ -126,8 +115,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let entry = self.entry(index);
         self.locks.exclusive(Self::partition_of(key), || {
             let replaced = self.find(key);
-            entry.next_in_bucket.store(bucket.first(), Release);
-            bucket.set_first(index + 1);
+            entry.next_in_bucket.store(bucket.load(Relaxed), Release);
+            bucket.store(index + 1, Release);
             entry.set_state(State::Published);
             self.note_published(index);
             if let Some(old) = replaced {
@@ -153,7 +142,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
 
     /// Partition lock held.
     fn find(&self, key: CacheKey) -> Option<u32> {
-        let mut link = self.bucket_of(key).first();
+        let mut link = self.bucket_of(key).load(Relaxed);
         while link != 0 {
             let entry = self.entry(link - 1);
             if entry.key() == key {
@@ -165,25 +154,18 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     }
 
     /// Exclusive partition lock held; the entry is in the chain, and pinned.
-    fn unlink_from(&self, bucket: &Bucket, index: u32) {
+    fn unlink_from(&self, bucket: &AtomicU32, index: u32) {
         let entry = self.entry(index);
         entry.set_state(State::Limbo);
         self.note_retired(index);
         let next = entry.next_in_bucket.load(Relaxed);
-        let mut first = bucket.first();
-        if first == index + 1 {
-            first = next;
-        } else {
-            let mut link = first;
-            while link != 0 {
-                let before = self.entry(link - 1);
-                link = before.next_in_bucket.load(Relaxed);
-                if link == index + 1 {
-                    before.next_in_bucket.store(next, Release);
-                    break;
-                }
+        let mut before = bucket;
+        loop {
+            match before.load(Relaxed) {
+                0 => return,
+                link if link == index + 1 => return before.store(next, Release),
+                link => before = &self.entry(link - 1).next_in_bucket,
             }
         }
-        bucket.set_first(first);
     }
 }

@@ -1,15 +1,14 @@
 //! Where each part of the shared block lies. Every process computes the same layout from the settings; it is constant
 //! while the server runs.
 
-use crate::cache::bucket::Bucket;
 use crate::cache::claim_place::ClaimPlace;
 use crate::cache::claims::CLAIMS;
 use crate::cache::counters::{STRIPES, Stripe};
-use crate::cache::entry::Entry;
+use crate::cache::entry::{Entry, Link};
 use crate::cache::header::Header;
 use crate::cache::seat::Seat;
 use crate::cache::speed_word::SpeedWord;
-use crate::cache::statement_record::{Gathering, StatementRecord, WAYS};
+use crate::cache::statement_record::{StatementRecord, WAYS};
 use crate::versions::definers;
 use crate::versions::places::LINES;
 use crate::versions::slot::Slot;
@@ -101,8 +100,6 @@ pub struct Layout {
     pub(crate) stripes: usize,
     pub(crate) seats: usize,
     pub(crate) seat_count: u32,
-    /// What processes gather of statements: one for each seat.
-    pub(crate) gatherings: usize,
     pub(crate) statements: usize,
     /// A power of two.
     pub(crate) statement_count: usize,
@@ -138,12 +135,11 @@ impl Layout {
         let stripes = part(STRIPES * size_of::<Stripe>());
         let seat_count = sizes.seats.min(MOST_SEATS);
         let seats = part(seat_count as usize * size_of::<Seat>());
-        let gatherings = part(seat_count as usize * size_of::<Gathering>());
         let statement_count = (bucket_count / BUCKETS_PER_STATEMENT).clamp(LEAST_STATEMENTS, MOST_STATEMENTS);
         let statements = part(statement_count * size_of::<StatementRecord>());
         let speed_count = (bucket_count * SPEEDS_PER_BUCKET).max(LEAST_SPEEDS);
         let speeds = part(speed_count * size_of::<SpeedWord>());
-        let buckets = part(bucket_count * size_of::<Bucket>());
+        let buckets = part(bucket_count * size_of::<Link>());
         let entries = part(sizes.max_entries as usize * size_of::<Entry>());
         let occupied = part(occupied_words(sizes.max_entries) * size_of::<u64>());
         let arena_offset = end.next_multiple_of(PAGE);
@@ -169,7 +165,6 @@ impl Layout {
             stripes,
             seats,
             seat_count,
-            gatherings,
             statements,
             statement_count,
             speeds,
@@ -215,7 +210,6 @@ mod tests {
                 layout.claims,
                 layout.stripes,
                 layout.seats,
-                layout.gatherings,
                 layout.statements,
                 layout.speeds,
                 layout.buckets,

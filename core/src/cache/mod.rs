@@ -22,13 +22,12 @@
 //! | `steps` | whether somebody is changing what belongs together |
 //! | `store` | what a process holds to reach all this: the block, the locks, the arena |
 //! | `layout` | where each part of the block lies |
-//! | `header`, `bucket`, `entry`, `speed_word`, `seat`, `rendition`, `statement_record`, `claim_place` | the records in the block |
+//! | `header`, `entry`, `speed_word`, `seat`, `rendition`, `statement_record`, `claim_place` | the records in the block |
 //! | `counters` | what is counted |
 //! | `claims` | who computes which answer at this moment |
 //! | `key` | the key of a cached result |
 //! | `memory` | what the host lends: allocator and locks |
 
-mod bucket;
 pub mod check;
 pub mod claim_place;
 pub mod claims;

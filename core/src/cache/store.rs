@@ -14,7 +14,6 @@ use crate::atomics::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed},
 };
-use crate::cache::bucket::Bucket;
 use crate::cache::claim_place::ClaimPlace;
 use crate::cache::claims::{CLAIMS, Claims};
 use crate::cache::counters::{Counters, STRIPES, Stripe};
@@ -24,7 +23,7 @@ use crate::cache::layout::Layout;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::seat::Seat;
 use crate::cache::speed_word::SpeedWord;
-use crate::cache::statement_record::{Gathering, StatementRecord};
+use crate::cache::statement_record::StatementRecord;
 use crate::cache::steps::Step;
 use crate::replay::state::ReplayState;
 use crate::versions::definers::{self, Definers, PreparedDefinitions};
@@ -222,12 +221,12 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         unsafe { &*self.base.as_ptr().add(self.layout.entries).cast::<Entry>().add(index as usize) }
     }
 
-    /// A bucket of the index, by its number modulo the number of buckets, which is a power of two.
-    pub(crate) fn bucket(&self, number: usize) -> &Bucket {
+    /// Where a chain of the index begins, by its number modulo the number of buckets, which is a power of two.
+    pub(crate) fn bucket(&self, number: usize) -> &AtomicU32 {
         let number = number & (self.layout.bucket_count - 1);
         // SAFETY: the number was cut to stay below the number of buckets, for which the layout made room at this
         // offset; the block is mapped and was zeroed, as `attach` was promised, and a bucket is an atomic.
-        unsafe { &*self.base.as_ptr().add(self.layout.buckets).cast::<Bucket>().add(number) }
+        unsafe { &*self.base.as_ptr().add(self.layout.buckets).cast::<AtomicU32>().add(number) }
     }
 
     /// Begins a step, which ends when it is dropped.
@@ -266,23 +265,6 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         // SAFETY: the layout has room for this number of seats at this offset, aligned to their lines; zeroed memory is
         // valid; all fields are atomics.
         unsafe { self.parts::<Seat>(self.layout.seats, self.layout.seat_count as usize) }
-    }
-
-    /// What this process gathers of statements.
-    pub(crate) fn gathering(&self) -> Option<&Gathering> {
-        self.gatherings().get(self.seat? as usize)
-    }
-
-    /// What processes gather of statements: those that may have a seat.
-    pub(crate) fn taken_gatherings(&self) -> &[Gathering] {
-        let taken = self.header().seats_taken.load(Acquire) as usize;
-        self.gatherings().get(..taken).unwrap_or(self.gatherings())
-    }
-
-    fn gatherings(&self) -> &[Gathering] {
-        // SAFETY: the layout has room for one for each seat at this offset, aligned to their lines; zeroed memory is
-        // valid; all fields are atomics.
-        unsafe { self.parts::<Gathering>(self.layout.gatherings, self.layout.seat_count as usize) }
     }
 
     /// The counts of statements: see `statements`.

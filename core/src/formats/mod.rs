@@ -5,7 +5,6 @@
 //! |---|---|
 //! | `column_buffers` | reading a value from the buffers of a stored column |
 //! | `numeric` | the server's numeric, to text and back |
-//! | `jsonb` | the server's jsonb as text |
 //! | `epoch` | the server's dates and timestamps, to Arrow's and back |
 //! | `decimal` | numeric text as Arrow decimal or float |
 //! | `wire` | rows as messages of the protocol |
@@ -18,7 +17,6 @@ pub mod column_buffers;
 pub mod decimal;
 mod digit_pairs;
 pub mod epoch;
-pub mod jsonb;
 pub mod numeric;
 pub mod options;
 pub mod profile;

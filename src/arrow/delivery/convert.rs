@@ -127,10 +127,10 @@ fn lists(stored: &StoredColumn<'_>, rows: usize, element: &Child) -> Result<(Buf
         decoded.with(row, |value| {
             // SAFETY: the value is one of the column, whose type is that of arrays with such elements.
             let array = unsafe { array::Array::of(value) };
-            let is_list = match array.dimensions() {
-                [] => true,
-                [(_, bound)] => *bound == 1 || is_vector,
-                _ => false,
+            let mut dimensions = array.dimensions();
+            let is_list = match (dimensions.len(), dimensions.next()) {
+                (1, Some((_, bound))) => bound == 1 || is_vector,
+                (count, _) => count == 0,
             };
             if !is_list {
                 let bounds = Unrepresentable::new(Why::ArrayBounds, bounds(array.dimensions()).as_bytes());
@@ -156,9 +156,8 @@ fn lists(stored: &StoredColumn<'_>, rows: usize, element: &Child) -> Result<(Buf
 }
 
 /// The bounds of an array as PostgreSQL prints them: `[0:2][1:1]`.
-fn bounds(dimensions: &[(i32, i32)]) -> String {
-    let one = |&(size, lower): &(i32, i32)| format!("[{lower}:{}]", i64::from(lower) + i64::from(size) - 1);
-    dimensions.iter().map(one).collect()
+fn bounds(dimensions: impl Iterator<Item = (i32, i32)>) -> String {
+    dimensions.map(|(size, lower)| format!("[{lower}:{}]", i64::from(lower) + i64::from(size) - 1)).collect()
 }
 
 /// Rows with such attributes.

@@ -3,8 +3,8 @@
 //! Where Arrow has no exact type, a column keeps the flat image of each value: the
 //! bytes of a value of fixed length, the detoasted body of a varlena. Those bytes mean the same in
 //! every session of the database until DDL changes the type, which makes the entry outdated.
-//! numeric and jsonb are kept as the text that their output functions give under any settings, and from which
-//! the same value can be built again. A domain is stored as the type it rests on.
+//! numeric is kept as the text that its output function gives under any settings, and from which the same value can be
+//! built again. A domain is stored as the type it rests on.
 
 use arrow_cache_core::Reason;
 use arrow_schema::{DataType, TimeUnit};
@@ -47,8 +47,6 @@ pub enum Kind {
     Uuid,
     /// numeric, as the text that numeric_out gives
     Numeric,
-    /// jsonb, as the text that jsonb_out gives
-    Jsonb,
     /// text, varchar, bpchar (padded), json: the characters
     Text,
     /// name: the characters up to the first NUL
@@ -112,7 +110,7 @@ impl Column {
             Kind::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
             Kind::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
             Kind::Uuid => DataType::FixedSizeBinary(16),
-            Kind::Numeric | Kind::Jsonb | Kind::Text | Kind::Name => DataType::Utf8,
+            Kind::Numeric | Kind::Text | Kind::Name => DataType::Utf8,
             Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString => DataType::Binary,
             Kind::FlatFixed => DataType::FixedSizeBinary(i32::from(self.length)),
         }
@@ -228,7 +226,6 @@ fn kind_of(base_type: pg_sys::Oid, length: i16) -> Kind {
         pg_sys::BYTEAOID => Kind::Bytea,
         // Arrow text is UTF-8 by definition; in another encoding the bytes are kept as they are.
         pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID | pg_sys::JSONOID if is_utf8() => Kind::Text,
-        pg_sys::JSONBOID if is_utf8() => Kind::Jsonb,
         pg_sys::NAMEOID if is_utf8() => Kind::Name,
         _ => match length {
             -1 => Kind::FlatVarlena,

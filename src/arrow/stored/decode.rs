@@ -2,9 +2,8 @@
 //!
 //! Values are rebuilt as PostgreSQL passes them in memory, not as text, so that the reader's own settings determine the
 //! output. By-reference values are laid out in a scratch buffer that holds one row. They live until the next row is
-//! filled, as in the executor's own slots. What the server makes of a text is left in the current memory context.
+//! filled, as in the executor's own slots.
 
-use std::ffi::CStr;
 use std::rc::Rc;
 
 use arrow_cache_core::formats::column_buffers::ColumnBuffers;
@@ -14,7 +13,7 @@ use pgrx::pg_sys;
 
 use super::chunk::Chunk;
 use super::column::{Column, Kind};
-use crate::pg::{jsonb, varlena};
+use crate::pg::varlena;
 
 /// Alignment of by-reference values: the largest PostgreSQL type alignment.
 const ALIGNMENT: usize = 8;
@@ -25,8 +24,6 @@ pub struct Decoder {
     scratch: Vec<u64>,
     /// Reused for the body of numerics.
     number: Vec<u8>,
-    /// Reused for the text of a jsonb, with a NUL behind it.
-    text: Vec<u8>,
 }
 
 /// The chunk that a decoder reads from at present.
@@ -91,16 +88,13 @@ fn buffers<'a>(columns: &[Column], chunk: Chunk<'a>) -> impl ExactSizeIterator<I
 }
 
 fn is_variable(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Numeric | Kind::Jsonb | Kind::Text | Kind::Name | Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString
-    )
+    matches!(kind, Kind::Numeric | Kind::Text | Kind::Name | Kind::Bytea | Kind::FlatVarlena | Kind::FlatCString)
 }
 
 impl Decoder {
     /// A decoder for rows of these columns.
     pub fn new(columns: Rc<[Column]>) -> Self {
-        Self { columns, scratch: Vec::new(), number: Vec::new(), text: Vec::new() }
+        Self { columns, scratch: Vec::new(), number: Vec::new() }
     }
 
     /// The columns this decoder was made for.
@@ -154,7 +148,6 @@ impl Decoder {
                     self.number.make_room(numeric::body_bound(buffers.bytes(row)))?;
                     buffers.bytes(row).len() + 4 * ALIGNMENT
                 }
-                Kind::Jsonb => 0,
                 kind if is_variable(kind) => buffers.bytes(row).len() + 2 * ALIGNMENT,
                 _ => 0,
             };
@@ -197,13 +190,6 @@ impl Decoder {
                 self.place(used, 0, bytes, padding)
             }
             Kind::FlatCString => self.place(used, 0, buffers.bytes(row), 1),
-            Kind::Jsonb => {
-                self.text.clear();
-                self.text.add_all(buffers.bytes(row))?;
-                self.text.add(0)?;
-                // The server's functions write no NUL.
-                jsonb::of_text(CStr::from_bytes_until_nul(&self.text).unwrap_or_default())
-            }
             Kind::Numeric => {
                 self.number.clear();
                 // The text was made by numeric's own rules, so it always reads back.

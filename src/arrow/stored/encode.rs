@@ -97,7 +97,6 @@ impl Encoder {
         };
         let representation = match column.kind {
             Kind::Numeric => Representation::Numeric,
-            Kind::Jsonb => Representation::Jsonb,
             Kind::Text => Representation::Text,
             _ if column.is_other_text() => Representation::OtherText,
             Kind::Name => Representation::TextCharacters,

@@ -3,7 +3,6 @@
 use std::ffi::CStr;
 use std::ops::Range;
 
-use arrow_cache_core::formats::jsonb::{self, Refusal};
 use arrow_cache_core::formats::numeric;
 use arrow_cache_core::{OutOfMemory, Reason, Room, RoomyVec};
 
@@ -32,8 +31,6 @@ pub enum Representation {
     OtherText,
     /// A numeric, stored as its text.
     Numeric,
-    /// A jsonb, stored as its text.
-    Jsonb,
     /// Characters up to a NUL.
     Characters,
     /// The same, and they must be UTF-8.
@@ -82,7 +79,7 @@ impl ReferenceBuilder {
     }
 
     /// Why the values may not be stored. The server makes no text with a NUL itself, and sends what is before the NUL,
-    /// or all, as the format is. A jsonb that is nested too deep might not be read back.
+    /// or all, as the format is.
     #[inline]
     pub fn unfit(&self) -> Option<Reason> {
         self.unfit
@@ -115,11 +112,9 @@ impl ReferenceBuilder {
                 Representation::Fixed(width) => {
                     std::slice::from_raw_parts(whole.datum().cast_mut_ptr::<u8>().cast_const(), width)
                 }
-                Representation::Body
-                | Representation::Text
-                | Representation::OtherText
-                | Representation::Numeric
-                | Representation::Jsonb => Varlena::of(whole).body(limit)?,
+                Representation::Body | Representation::Text | Representation::OtherText | Representation::Numeric => {
+                    Varlena::of(whole).body(limit)?
+                }
                 Representation::Characters | Representation::TextCharacters => {
                     CStr::from_ptr(whole.datum().cast_mut_ptr()).to_bytes()
                 }
@@ -138,17 +133,6 @@ impl ReferenceBuilder {
                 }
                 self.copy(value, limit)?;
             }
-            Representation::Jsonb => match jsonb::to_text(value, limit, &mut self.bytes) {
-                Ok(()) => {}
-                Err(Refusal::TooLong) => return Err(Reason::TooLarge),
-                Err(Refusal::NoMemory) => return Err(Reason::OutOfMemory),
-                Err(Refusal::Unknown) => {
-                    // SAFETY: as above.
-                    let text = unsafe { crate::pg::jsonb::text(whole, limit)? };
-                    self.unfit = Some(Reason::UnsupportedType);
-                    self.copy(text, limit)?;
-                }
-            },
             _ => self.copy(value, limit)?,
         }
         Ok(start..self.bytes.len())
@@ -182,7 +166,7 @@ impl ReferenceBuilder {
 
     /// Returns true if the values of the first `rows` rows are UTF-8, if they must be.
     pub fn are_texts(&self, rows: usize) -> bool {
-        !matches!(self.representation, Representation::Text | Representation::TextCharacters | Representation::Jsonb)
+        !matches!(self.representation, Representation::Text | Representation::TextCharacters)
             || are_texts(&self.bytes, &self.offsets[..rows])
     }
 

@@ -14,7 +14,7 @@ from support.told_rows import told_rows
 # Types whose text is made by functions that read the catalog, or are of users; and what goes out as it is stored.
 WITHOUT = {"jsonpath", "xml", "tid", "pg_snapshot", "refcursor", "floatrange"}
 AS_STORED = {"bool", "int2", "int4", "int8", "float4", "float8", "numeric", "numeric(20,4)", "numeric(5,-2)", "text", "varchar(10)", "char(10)", "name",
-             "bytea", "uuid", "date", "time", "time(2)", "timestamp", "timestamptz", "json", "jsonb", "money", "oid", "regclass", "regtype", "regproc", "xid",
+             "bytea", "uuid", "date", "time", "time(2)", "timestamp", "timestamptz", "json", "money", "oid", "regclass", "regtype", "regproc", "xid",
              "xid8", "cid", "pg_lsn", "positive", "label"}
 MIXED = """
     CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy'); CREATE TYPE pair AS (n int, t text, m mood);

@@ -182,7 +182,7 @@ def test_a_client_that_does_not_read_can_be_ended(session, wire, result_format):
 @pytest.mark.parametrize("result_format", FORMATS)
 def test_runs_that_are_let_go(each, result_format):
     """Rows that are not stored, since they come too quickly for that, are sent so to the last: those of the run that shows it, and of the next with other values."""
-    each.execute("ALTER TABLE each DROP cash, DROP lsn, DROP numbers, DROP mood, DROP range, DROP host, DROP letter, DROP span")
+    each.execute("ALTER TABLE each DROP cash, DROP lsn, DROP numbers, DROP mood, DROP range, DROP host, DROP letter, DROP span, DROP properties")
     each.execute("CREATE TABLE t AS SELECT g AS n, e.* FROM generate_series(1, 60) g, each e")
     each.execute("SET pg_arrow_cache.min_execution_time = '1ms'; SET client_encoding = UTF8")
     counts = sent(each)

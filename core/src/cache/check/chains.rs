@@ -20,7 +20,7 @@ impl<L: Locks, A: Arena, P: Processes> Look<'_, '_, L, A, P> {
             if bucket.is_multiple_of(STRIDE as usize) {
                 self.processes.pause();
             }
-            if store.bucket(bucket).first() != 0 {
+            if store.bucket(bucket).load(Relaxed) != 0 {
                 store.locks.shared(bucket % PARTITIONS, || store.walk_chain(bucket, findings, marks));
             }
         }
@@ -33,7 +33,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let finding = |what: &'static str| Finding::of(PART, what).at("bucket", number as u64);
         // A record that was first used after this look began has no mark.
         let most = self.header().fresh.load(Relaxed).min(self.layout.max_entries);
-        let mut link = self.bucket(number).first();
+        let mut link = self.bucket(number).load(Relaxed);
         let mut length = 0;
         while link != 0 {
             if link > most {
@@ -68,7 +68,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Returns true if one of the first entries of a chain has the key of this one.
     fn is_met_before(&self, bucket: usize, first: u32, index: u32) -> bool {
         let key = self.entry(index).key();
-        let mut link = self.bucket(bucket).first();
+        let mut link = self.bucket(bucket).load(Relaxed);
         for _ in 0..first {
             let entry = self.entry(link - 1);
             if link - 1 != index && entry.key() == key {

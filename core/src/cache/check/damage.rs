@@ -112,11 +112,11 @@ mod tests {
             &["index: a key has two entries"],
         );
         expect(
-            |_, store, [one, ..]| store.bucket(store.entry(one).key().0.hi as usize).set_first(0),
+            |_, store, [one, ..]| store.bucket(store.entry(one).key().0.hi as usize).store(0, Relaxed),
             &["index: a published entry is in no chain"],
         );
         expect(
-            |_, store, [_, two, ..]| store.bucket(9).set_first(two + 1),
+            |_, store, [_, two, ..]| store.bucket(9).store(two + 1, Relaxed),
             &["index: an entry is in two chains", "index: an entry lies in the chain of another key"],
         );
     }

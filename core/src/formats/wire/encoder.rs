@@ -206,12 +206,6 @@ impl Scratch {
                 place.out[start..start + bytes.len()].copy_from_slice(bytes);
                 Ok(bytes.len())
             }
-            WireFormat::Label => {
-                let label = server.label(index, u32::from_le_bytes(value.fixed())).ok_or(Outcome::Refused)?;
-                place.take(label.len())?;
-                place.out[start..start + label.len()].copy_from_slice(label);
-                Ok(label.len())
-            }
             WireFormat::ByteaText => {
                 let bytes = value.bytes();
                 place.take(bytes.len() * 2)?;
@@ -222,13 +216,6 @@ impl Scratch {
                 let text = value.bytes();
                 place.take(text.len())?;
                 binary::numeric(text, &mut self.number, &mut place.out[start..]).ok_or(Outcome::Refused)
-            }
-            WireFormat::JsonbBinary => {
-                let text = value.bytes();
-                place.take(text.len())?;
-                place.out[start] = 1;
-                place.out[start + 1..start + 1 + text.len()].copy_from_slice(text);
-                Ok(1 + text.len())
             }
             fixed => {
                 let out = place.out[start..].first_chunk_mut().expect("the room was counted");

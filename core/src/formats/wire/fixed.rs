@@ -36,12 +36,7 @@ pub fn write_fixed(
         WireFormat::DateBinary => text::word(&value.days().to_be_bytes(), out),
         WireFormat::TimestampBinary => text::word(&value.micros().to_be_bytes(), out),
         WireFormat::Bytes16 => text::word(&value.fixed::<16>(), out),
-        WireFormat::Bytes
-        | WireFormat::ByteaText
-        | WireFormat::NumericBinary
-        | WireFormat::JsonbBinary
-        | WireFormat::Label
-        | WireFormat::ByServer => return None,
+        WireFormat::Bytes | WireFormat::ByteaText | WireFormat::NumericBinary | WireFormat::ByServer => return None,
     })
 }
 

@@ -49,10 +49,6 @@ pub enum WireFormat {
     Bytes16,
     /// numeric: header and digits of base 10000
     NumericBinary,
-    /// jsonb: version and text
-    JsonbBinary,
-    /// enum: the label that the server has for the stored number
-    Label,
     /// Bytes that the server makes of the value, by the output or send function of its type
     ByServer,
 }
@@ -64,8 +60,8 @@ impl WireFormat {
     /// Bytes of the longest value. For values that vary in length: the bytes that come in addition to their own.
     pub(super) fn room(self) -> usize {
         match self {
-            Self::Bytes | Self::Label | Self::ByServer => 0,
-            Self::BoolText | Self::BoolBinary | Self::JsonbBinary => 1,
+            Self::Bytes | Self::ByServer => 0,
+            Self::BoolText | Self::BoolBinary => 1,
             Self::Word2 | Self::ByteaText => 2,
             Self::Word4 | Self::DateBinary => 4,
             Self::Int16Text => 6,

@@ -8,9 +8,6 @@ pub trait Server {
     /// NULL.
     fn value(&self, column: usize) -> &[u8];
 
-    /// The label of a value in a column of [`Label`](super::WireFormat::Label). `None` refuses the row.
-    fn label(&self, column: usize, value: u32) -> Option<&[u8]>;
-
     /// Writes the shortest text that reads back as the same float8, and returns its length.
     fn float8(&self, value: f64, out: &mut [u8; LONGEST]) -> usize;
 

@@ -1,3 +1,0 @@
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| arrow_cache_core_fuzz::jsonb_image::check(data));
