@@ -7,6 +7,8 @@
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_char, c_int};
 
+use pgrx::pg_sys;
+
 use crate::pg::backend_local::Local;
 use crate::pg::server::{CommMethods, PqCommMethods};
 
@@ -67,5 +69,5 @@ unsafe extern "C-unwind" fn put_first(kind: c_char, body: *const c_char, length:
     }
 }
 
-/// Columns that a result can have (MaxTupleAttributeNumber).
-const MOST_COLUMNS: usize = 1664;
+/// Columns that a result can have.
+const MOST_COLUMNS: usize = pg_sys::MaxTupleAttributeNumber as usize;

@@ -5,9 +5,6 @@ use pgrx::pg_sys;
 
 use crate::pg::privileges;
 
-/// The role whose members may see the statements of all users (pg_authid.dat).
-const PG_READ_ALL_STATS: u32 = 3375;
-
 /// Whose results the current user may see: all, or only those of the user's own. Not even the number of the others is
 /// shown.
 pub struct Visible {
@@ -19,8 +16,8 @@ impl Visible {
     /// What the current user may see.
     pub fn to_current_user() -> Self {
         let user = privileges::current_role();
-        // SAFETY: a search of memberships.
-        let all = unsafe { kept!(pg_sys::has_privs_of_role(user, pg_sys::Oid::from(PG_READ_ALL_STATS))) };
+        // SAFETY: a search of memberships, in the role whose members may see the statements of all users.
+        let all = unsafe { kept!(pg_sys::has_privs_of_role(user, pg_sys::ROLE_PG_READ_ALL_STATS.into())) };
         Self { user: user.to_u32(), all }
     }
 

@@ -227,7 +227,8 @@ fn one_select(text: &CStr) -> Result<(OwnQuery<'_>, Vec<pg_sys::Oid>), Refusal> 
 
 /// What is wrong with the function that reads a time from a text: time, timestamp, timestamptz, timetz.
 fn reads_now(function: pg_sys::Oid) -> Option<&'static str> {
-    let reads = [1143, 1312, 1150, 1350].contains(&function.to_u32());
+    const INPUTS: [u32; 4] = [pg_sys::F_TIME_IN, pg_sys::F_TIMESTAMP_IN, pg_sys::F_TIMESTAMPTZ_IN, pg_sys::F_TIMETZ_IN];
+    let reads = INPUTS.contains(&function.to_u32());
     reads.then_some("which reads the word `now` in a text as the present time (`to_timestamp` with a format does not)")
 }
 

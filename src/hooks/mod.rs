@@ -2,8 +2,8 @@
 //! to one named function. `pg::error_passing` says how that leaves errors as they are.
 //!
 //! This file installs them, once, in the postmaster; each file below has the hooks of one moment. A session registers
-//! the callback for released resources itself, when it needs that (`transaction`). `previous` keeps those that were
-//! installed before ours, and says whether we are on.
+//! the callback for released resources itself, when it needs that (`invalidation::redefinition`). `previous` keeps
+//! those that were installed before ours, and says whether we are on.
 
 mod executor;
 mod object_access;

@@ -161,6 +161,18 @@ impl CatalogRow {
     }
 }
 
+/// The bytes of a row's columns, with which of them are null. Those between columns are zeros: the server forms rows in
+/// zeroed memory.
+///
+/// # Safety
+/// A row, which lives as long as the bytes are used.
+pub unsafe fn columns_of<'row>(row: pg_sys::HeapTuple) -> &'row [u8] {
+    /// The head of a row ends with which columns are null.
+    const HEAD: usize = std::mem::offset_of!(pg_sys::HeapTupleHeaderData, t_hoff);
+    // SAFETY: the caller's promise; a row has so many bytes.
+    unsafe { &std::slice::from_raw_parts((*row).t_data.cast::<u8>(), (*row).t_len as usize)[HEAD..] }
+}
+
 impl Drop for CatalogRow {
     fn drop(&mut self) {
         // SAFETY: the reference that `find` took.

@@ -45,21 +45,28 @@ pub unsafe fn compute_for(state: *mut pg_sys::ExprState, params: pg_sys::ParamLi
     }
 }
 
-/// Keeps `object_access_hook` from what is called before this is dropped. The server shows that hook which functions a
-/// statement is about to execute; what the cache computes for itself is no such execution.
-pub struct Unshown(pg_sys::object_access_hook_type);
+/// Keeps two hooks from what is called before this is dropped. The server shows `object_access_hook` which functions a
+/// statement is about to execute; what the cache computes for itself is no such execution. It shows
+/// `get_relation_info_hook` the query that is planned; what the cache asks the planner about a table is none.
+pub struct Unshown(pg_sys::object_access_hook_type, pg_sys::get_relation_info_hook_type);
 
 impl Unshown {
     /// From now on.
     pub fn new() -> Self {
-        // SAFETY: a variable of the backend, which has one thread.
-        Self(unsafe { (&raw mut pg_sys::object_access_hook).replace(None) })
+        // SAFETY: variables of the backend, which has one thread.
+        unsafe {
+            let hook = (&raw mut pg_sys::object_access_hook).replace(None);
+            Self(hook, (&raw mut pg_sys::get_relation_info_hook).replace(None))
+        }
     }
 }
 
 impl Drop for Unshown {
     fn drop(&mut self) {
         // SAFETY: as above.
-        unsafe { (&raw mut pg_sys::object_access_hook).write(self.0) };
+        unsafe {
+            (&raw mut pg_sys::object_access_hook).write(self.0);
+            (&raw mut pg_sys::get_relation_info_hook).write(self.1);
+        }
     }
 }

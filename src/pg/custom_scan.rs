@@ -1,8 +1,12 @@
 //! Nodes that a library provides for plans (Custom Scan): what all kinds of them have in common.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
+use std::mem::offset_of;
 
-use pgrx::pg_sys::{self, NodeTag};
+use pgrx::pg_sys::{self, Datum, NodeTag};
+
+use super::lists::node_at;
+use super::memory_context::room_for;
 
 type Explain = unsafe extern "C-unwind" fn(*mut pg_sys::CustomScanState, *mut pg_sys::List, *mut pg_sys::ExplainState);
 type Step<R> = unsafe extern "C-unwind" fn(*mut pg_sys::CustomScanState) -> R;
@@ -59,6 +63,68 @@ impl ScanKind {
     /// What such a scan of a plan points to.
     pub const fn methods(&'static self) -> *const pg_sys::CustomScanMethods {
         &raw const self.planned
+    }
+
+    /// Such a scan, like `custom`, in the current memory context. It hands a pointer and a list to the node that runs,
+    /// as does a copy of it: other libraries may start a copy of a plan. `None` when there is no memory.
+    pub fn planned(
+        &'static self,
+        custom: pg_sys::CustomScan,
+        pointer: *mut c_void,
+        list: *mut pg_sys::List,
+    ) -> Option<*mut pg_sys::Plan> {
+        /// The node with what the server copies with it, in one chunk: a hit makes it anew.
+        #[repr(C)]
+        struct Planned {
+            custom: pg_sys::CustomScan,
+            handed: pg_sys::List,
+            cells: [pg_sys::ListCell; 2],
+            pointer: pg_sys::Const,
+        }
+        const { assert!(offset_of!(Planned, cells) - offset_of!(Planned, handed) == size_of::<pg_sys::List>()) };
+        // SAFETY: a live context, and room for what is written. The list has its cells behind it, as the server
+        // allocates short ones.
+        unsafe {
+            let place = room_for::<Planned>(pg_sys::CurrentMemoryContext)?;
+            let custom =
+                pg_sys::CustomScan { methods: self.methods(), custom_private: &raw mut (*place).handed, ..custom };
+            let handed = pg_sys::List {
+                type_: NodeTag::T_List,
+                length: 2,
+                max_length: 2,
+                elements: (&raw mut (*place).cells).cast(),
+                ..Default::default()
+            };
+            let cells = [&raw mut (*place).pointer as *mut c_void, list.cast()];
+            let cells = cells.map(|node| pg_sys::ListCell { ptr_value: node });
+            // A constant by value, of which the server copies the value.
+            let pointer = pg_sys::Const {
+                xpr: pg_sys::Expr { type_: NodeTag::T_Const },
+                consttype: pg_sys::INT8OID,
+                consttypmod: -1,
+                constlen: size_of::<Datum>() as i32,
+                constvalue: Datum::from(pointer),
+                constbyval: true,
+                location: -1,
+                ..Default::default()
+            };
+            place.write(Planned { custom, handed, cells, pointer });
+            Some(place.cast())
+        }
+    }
+
+    /// What such a scan of a plan hands to the node that runs.
+    ///
+    /// # Safety
+    /// A scan that `planned` has made, or a copy of it.
+    pub unsafe fn handed(scan: *const pg_sys::CustomScan) -> (*mut c_void, *mut pg_sys::List) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let handed = (*scan).custom_private;
+            let pointer = node_at::<pg_sys::Const>(handed, 0)
+                .map_or(std::ptr::null_mut(), |value| (*value).constvalue.cast_mut_ptr());
+            (pointer, node_at(handed, 1).unwrap_or(std::ptr::null_mut()))
+        }
     }
 
     /// A node that runs, of zeroes behind its head. What `palloc0` raises jumps over this frame.

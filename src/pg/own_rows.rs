@@ -5,6 +5,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
+use super::catalog_row::columns_of;
 use super::catalog_scan::{Catalog, Rows, scan_versions};
 use super::object_ids::{
     PG_ATTRDEF, PG_ATTRIBUTE, PG_CLASS, PG_CONSTRAINT, PG_INDEX, PG_INHERITS, PG_PARTITIONED_TABLE, PG_POLICY,
@@ -33,11 +34,12 @@ const fn description(
 }
 
 /// All that tell what a query finds in a relation. Rights are asked for at each hit, and triggers are for those who
-/// write. A foreign key says something about the table that has it.
+/// write. A foreign key says something about the table that has it. `layers/test_catalogs.py` judges the columns of
+/// catalogs that name a relation.
 const DESCRIPTIONS: [Description; 10] = [
-    description(PG_CLASS, 2662, c"oid", &[c"relacl", c"relhastriggers"]),
-    description(PG_ATTRIBUTE, 2659, c"attrelid", &[c"attacl"]),
-    description(PG_INDEX, 2678, c"indrelid", &[]),
+    description(PG_CLASS, pg_sys::ClassOidIndexId, c"oid", &[c"relacl", c"relhastriggers"]),
+    description(PG_ATTRIBUTE, pg_sys::AttributeRelidNumIndexId, c"attrelid", &[c"attacl"]),
+    description(PG_INDEX, pg_sys::IndexIndrelidIndexId, c"indrelid", &[]),
     description(PG_CONSTRAINT, 2665, c"conrelid", &[]),
     description(PG_ATTRDEF, 2656, c"adrelid", &[]),
     description(PG_INHERITS, 2680, c"inhrelid", &[]),
@@ -169,8 +171,6 @@ impl Columns {
 /// # Safety
 /// A row of a table with these columns.
 unsafe fn without(row: pg_sys::HeapTuple, columns: pg_sys::TupleDesc, null: &[i32]) -> Vec<u8> {
-    /// The head of a row ends with which columns are null.
-    const HEAD: usize = std::mem::offset_of!(pg_sys::HeapTupleHeaderData, t_hoff);
     let mut numbers = null.to_vec();
     let (mut values, mut are_null) = (vec![pg_sys::Datum::null(); null.len()], vec![true; null.len()]);
     // SAFETY: the caller's promise. The server makes a copy, in which nothing is left as it was in memory before.
@@ -183,7 +183,7 @@ unsafe fn without(row: pg_sys::HeapTuple, columns: pg_sys::TupleDesc, null: &[i3
             values.as_mut_ptr(),
             are_null.as_mut_ptr()
         ));
-        let bytes = std::slice::from_raw_parts((*copy).t_data.cast::<u8>(), (*copy).t_len as usize)[HEAD..].to_vec();
+        let bytes = columns_of(copy).to_vec();
         kept!(pg_sys::heap_freetuple(copy));
         bytes
     }

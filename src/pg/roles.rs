@@ -9,7 +9,7 @@ use pgrx::pg_sys::SysCacheIdentifier::{AUTHMEMMEMROLE, AUTHOID, DATABASEOID};
 
 use super::backend;
 use super::backend_local::Local;
-use super::catalog_row::CatalogRow;
+use super::catalog_row::{CatalogRow, columns_of};
 use super::compat::ROLE_OF_MEMBERSHIP;
 
 /// Called when something about roles has changed. It may be called in the middle of an abort, so it must not call
@@ -38,13 +38,27 @@ unsafe extern "C-unwind" fn changed(_arg: pg_sys::Datum, _cache: i32, _hash: u32
 
 /// The bytes of what a role is: its number, its name and its attributes. Not its password, until when that holds, and
 /// how many connections it may have. `None` if there is no such role.
-pub fn attributes(role: pg_sys::Oid, use_bytes: impl FnOnce(&[u8])) -> Option<()> {
-    const LENGTH: usize = std::mem::offset_of!(pg_sys::FormData_pg_authid, rolconnlimit);
+pub fn attributes(role: pg_sys::Oid) -> Option<Vec<u8>> {
     let row = CatalogRow::find(AUTHOID, role)?;
-    // SAFETY: a row of pg_authid, which is held, and has these columns, none of which is null. The name is filled up
-    // with zeros, and what stands between the columns is zero as well, since the server forms rows in zeroed memory.
-    use_bytes(unsafe { std::slice::from_raw_parts(pg_sys::GETSTRUCT(row.as_tuple()).cast(), LENGTH) });
-    Some(())
+    // All columns of fixed width are named, so that a new one does not compile.
+    let pg_sys::FormData_pg_authid {
+        oid,
+        rolname,
+        rolsuper,
+        rolinherit,
+        rolcreaterole,
+        rolcreatedb,
+        rolcanlogin,
+        rolreplication,
+        rolbypassrls,
+        rolconnlimit: _,
+    } =
+        // SAFETY: a row of pg_authid, which is held.
+        unsafe { &*pg_sys::GETSTRUCT(row.as_tuple()).cast::<pg_sys::FormData_pg_authid>() };
+    let may = [rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls];
+    // A name is filled up with zeros.
+    let name = rolname.data.map(|byte| byte as u8);
+    Some([&oid.to_u32().to_ne_bytes()[..], &name, &may.map(|may| u8::from(*may))].concat())
 }
 
 /// The role that owns this database, which is a member of pg_database_owner.
@@ -67,19 +81,18 @@ impl Drop for Memberships {
 /// Calls `visit` with each role that a role is a member of, not by way of others, and the bytes of the row that says
 /// so: who has granted it, and with which options. In any order.
 pub fn for_each_membership(role: pg_sys::Oid, mut visit: impl FnMut(pg_sys::Oid, &[u8])) {
+    let cache = AUTHMEMMEMROLE as i32;
     let none = pg_sys::Datum::null();
     let key = pg_sys::Datum::from(role);
-    // SAFETY: the member is the first key of this cache. Its rows have no variable columns and no nulls, so that their
-    // bytes are those behind the head.
+    // SAFETY: the member is the first key of this cache, whose rows are held with the list. The column is never null.
     unsafe {
-        let list = Memberships(kept!(pg_sys::SearchSysCacheList(AUTHMEMMEMROLE as i32, 1, key, none, none)));
+        let list = Memberships(kept!(pg_sys::SearchSysCacheList(cache, 1, key, none, none)));
         let members = (*list.0).members.as_slice((*list.0).n_members as usize);
         for member in members {
-            let tuple = &raw mut (**member).tuple;
-            let row = pg_sys::GETSTRUCT(tuple);
-            let length = (*tuple).t_len as usize - usize::from((*(*tuple).t_data).t_hoff);
-            let of = row.add(ROLE_OF_MEMBERSHIP).cast::<pg_sys::Oid>();
-            visit(of.read(), std::slice::from_raw_parts(row.cast(), length));
+            let row = &raw mut (**member).tuple;
+            let mut is_null = false;
+            let of = kept!(pg_sys::SysCacheGetAttr(cache, row, ROLE_OF_MEMBERSHIP, &raw mut is_null));
+            visit(pg_sys::Oid::from(of.value() as u32), columns_of(row));
         }
     }
 }

@@ -84,9 +84,7 @@ fn rights(role: pg_sys::Oid, seed: u64) -> RightsHash {
     while let Some(next) = left.pop() {
         // A role that is gone has nothing but its number.
         all.u32(next);
-        if roles::attributes(next.into(), |bytes| all.part(bytes)).is_none() {
-            all.part(&[]);
-        }
+        all.part(&roles::attributes(next.into()).unwrap_or_default());
         let mut memberships = Vec::new();
         roles::for_each_membership(next.into(), |of, row| memberships.push((of.to_u32(), row.to_vec())));
         // The server does not say in which order it lists them.

@@ -2,9 +2,11 @@
 //! to a receiver, as the executor hands the rows of a statement to its receiver. It belongs to one query of this
 //! backend.
 
+use arrow_cache_core::OutOfMemory;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::row_slot::copy_row;
+use crate::error::or_raise;
 use crate::pg::custom_scan::{ScanKind, Steps};
 use crate::pg::error_passing::edge;
 use crate::pg::lists::nodes;
@@ -12,19 +14,11 @@ use crate::pg::own_execution;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree_making::{column_like, list_of};
 
-/// The plan node: PostgreSQL's part first, ours behind it. Never copied: it exists only in plans that are made for one
-/// execution.
-#[repr(C)]
-struct Tap {
-    custom: pg_sys::CustomScan,
-    /// The part, as a query of its own: it is started, and has a receiver, while the tap is.
-    part: *mut pg_sys::QueryDesc,
-}
-
 /// The executor node.
 #[repr(C)]
 struct TapState {
     custom: pg_sys::CustomScanState,
+    /// The part, as a query of its own: it is started, and has a receiver, while the tap is.
     part: *mut pg_sys::QueryDesc,
     /// The part has given its last row.
     has_ended: bool,
@@ -38,7 +32,7 @@ static KIND: ScanKind =
 /// # Safety
 /// `part` must be about to be started as part of the statement that the tap is in, and outlive its execution.
 pub unsafe fn tap(part: QueryDesc<'_>) -> *mut pg_sys::Plan {
-    // SAFETY: a valid plan; as many bytes as are written.
+    // SAFETY: a valid plan.
     unsafe {
         let below = (*part.plan().as_ptr()).planTree;
         let columns = nodes::<pg_sys::TargetEntry>((*below).targetlist).filter(|target| !(**target).resjunk);
@@ -48,11 +42,7 @@ pub unsafe fn tap(part: QueryDesc<'_>) -> *mut pg_sys::Plan {
                 kept!(pg_sys::makeTargetEntry(var.cast(), number, (*target).resname, false))
             }))
         };
-        let mut custom = pg_sys::CustomScan {
-            custom_scan_tlist: vars(pg_sys::OUTER_VAR),
-            methods: KIND.methods(),
-            ..Default::default()
-        };
+        let mut custom = pg_sys::CustomScan { custom_scan_tlist: vars(pg_sys::OUTER_VAR), ..Default::default() };
         custom.scan.plan = *below;
         let head = &mut custom.scan.plan;
         head.type_ = NodeTag::T_CustomScan;
@@ -60,9 +50,7 @@ pub unsafe fn tap(part: QueryDesc<'_>) -> *mut pg_sys::Plan {
         head.lefttree = below;
         (head.righttree, head.qual, head.initPlan) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
         (head.parallel_aware, head.parallel_safe, head.async_capable) = (false, false, false);
-        let place: *mut Tap = kept!(pg_sys::palloc(size_of::<Tap>())).cast();
-        place.write(Tap { custom, part: part.as_ptr() });
-        place.cast()
+        or_raise(KIND.planned(custom, part.as_ptr().cast(), std::ptr::null_mut()).ok_or(OutOfMemory))
     }
 }
 
@@ -90,10 +78,10 @@ pub fn tap_has_ended(query: QueryDesc<'_>) -> bool {
 
 /// What `palloc0` raises jumps over this frame.
 unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
-    // SAFETY: only nodes made by `tap` have our methods, so `scan` is the head of one.
+    // SAFETY: only nodes made by `tap`, and copies of these, have our methods.
     unsafe {
         let state: *mut TapState = KIND.new_state();
-        (*state).part = (*scan.cast::<Tap>()).part;
+        (*state).part = ScanKind::handed(scan).0.cast();
         state.cast()
     }
 }
@@ -155,6 +143,5 @@ unsafe extern "C-unwind" fn rescan(node: *mut pg_sys::CustomScanState) {
     }
 }
 
-// PostgreSQL sees only the head of each node.
-const _: () = assert!(std::mem::offset_of!(Tap, custom) == 0);
+// PostgreSQL sees only the head of the node.
 const _: () = assert!(std::mem::offset_of!(TapState, custom) == 0);

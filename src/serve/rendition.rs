@@ -5,6 +5,7 @@
 
 use arrow_cache_core::formats::wire::WireFormat;
 use arrow_cache_core::{BlockPlace, Hash128, Pin};
+use pgrx::pg_sys;
 
 use super::client_formats::ClientFormats;
 use super::column_formats::OutputSettings;
@@ -19,8 +20,8 @@ const FEWEST_VALUES: u64 = 16;
 const SMALL: u64 = 64 * 1024;
 /// Most columns of a result that gets one: the formats of all of them are in its key.
 const MOST_COLUMNS: usize = 256;
-/// Longest name of a time zone (pgtime.h, TZ_STRLEN_MAX).
-const LONGEST_ZONE: usize = 255;
+/// Longest name of a time zone.
+const LONGEST_ZONE: usize = pg_sys::TZ_STRLEN_MAX as usize;
 
 /// Returns true if a rendition may serve a run that wants so many rows from the first on, or be made of it.
 pub fn are_wanted(pin: &Pin, wanted: u64) -> bool {

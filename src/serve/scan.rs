@@ -16,20 +16,9 @@ use crate::error::or_raise;
 use crate::pg::custom_scan::{ScanKind, Steps};
 use crate::pg::error_passing::edge;
 use crate::pg::lists::{nodes, oids};
-use crate::pg::memory_context::room_for;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::{compat, own_execution};
 use crate::session;
-
-/// The plan node: PostgreSQL's part first, ours behind it. Never copied: it exists only in plans that `serving_plan`
-/// has made for one execution.
-#[repr(C)]
-pub struct CachedScan {
-    custom: pg_sys::CustomScan,
-    hold: *mut Hold,
-    /// The tables and indexes (OIDs) that are held open.
-    open: *mut pg_sys::List,
-}
 
 /// The executor node.
 #[repr(C)]
@@ -59,27 +48,19 @@ pub fn register() {
     KIND.register();
 }
 
-impl CachedScan {
-    /// A node like `custom` that reads a held entry, and holds the relations of `open` open. In the current memory
-    /// context. The hold must outlive it. `None` when there is no memory.
-    pub fn make(custom: pg_sys::CustomScan, hold: *mut Hold, open: *mut pg_sys::List) -> Option<*mut pg_sys::Plan> {
-        let custom = pg_sys::CustomScan { methods: KIND.methods(), ..custom };
-        // SAFETY: a live context, and room for what is written.
-        unsafe {
-            let scan = room_for::<Self>(pg_sys::CurrentMemoryContext)?;
-            scan.write(Self { custom, hold, open });
-            Some(scan.cast())
-        }
-    }
+/// The plan node: like `custom`, it reads a held entry, and holds the relations of `open` (OIDs) open. In the current
+/// memory context, for one execution, which the hold must outlive. `None` when there is no memory.
+pub fn cached_scan(custom: pg_sys::CustomScan, hold: *mut Hold, open: *mut pg_sys::List) -> Option<*mut pg_sys::Plan> {
+    KIND.planned(custom, hold.cast(), open)
 }
 
 /// What `palloc0` raises jumps over this frame.
 unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
-    // SAFETY: only nodes made by `CachedScan::make` have our methods, so `scan` is the head of one. A run of zeroes is
-    // one that goes step by step.
+    // SAFETY: only nodes made by `cached_scan`, and copies of these, have our methods. A run of zeroes is one that goes
+    // step by step.
     unsafe {
         let state: *mut CachedScanState = KIND.new_state();
-        (*state).hold = (*scan.cast::<CachedScan>()).hold;
+        (*state).hold = ScanKind::handed(scan).0.cast();
         state.cast()
     }
 }
@@ -89,14 +70,14 @@ unsafe extern "C-unwind" fn create_state(scan: *mut pg_sys::CustomScan) -> *mut 
 /// Holds open the tables and indexes that the real plan would hold open, so that the server refuses what it would
 /// refuse, for example TRUNCATE or ALTER TABLE in this session between two fetches. Errors jump over this frame.
 unsafe extern "C-unwind" fn begin(node: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, _flags: i32) {
-    // SAFETY: the node was made by `create_state` from a CachedScan; relations are locked as any scan locks them. The
+    // SAFETY: the node was made by `create_state` for a `cached_scan`; relations are locked as any scan locks them. The
     // references are given back by `end`, or by the resource owner of the portal.
     unsafe {
         let scan = node.cast::<CachedScanState>();
         if !session::explaining() {
             edge(|| (*(*scan).hold).note_start(compat::query_id(&*(*estate).es_plannedstmt)));
         }
-        for relation in oids((*(*node).ss.ps.plan.cast::<CachedScan>()).open) {
+        for relation in oids(ScanKind::handed((*node).ss.ps.plan.cast()).1) {
             let open = direct!(pg_sys::relation_open(relation, pg_sys::AccessShareLock as _));
             (*scan).open = direct!(pg_sys::lappend((*scan).open, open.cast()));
         }
@@ -295,6 +276,5 @@ unsafe extern "C-unwind" fn show(
     unsafe { edge(body) }
 }
 
-// PostgreSQL sees only the head of each node.
-const _: () = assert!(std::mem::offset_of!(CachedScan, custom) == 0);
+// PostgreSQL sees only the head of the node.
 const _: () = assert!(std::mem::offset_of!(CachedScanState, custom) == 0);

@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 
 use super::hit::Hit;
 use super::hold::Hold;
-use super::scan::CachedScan;
+use super::scan::cached_scan;
 use super::scan_plan::{plan_with, scan_like, take_estimates};
 use crate::pg::lists::nodes;
 use crate::pg::query_desc::QueryDesc;
@@ -41,7 +41,7 @@ pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
         take_estimates(&mut scan.scan.plan, real);
         scan.scan.plan.plan_rows = rows as f64;
         let range_table = session::explaining().then(|| name_columns(&mut scan, real));
-        let plan = CachedScan::make(scan, hold, open).and_then(|scan| plan_with(real, scan));
+        let plan = cached_scan(scan, hold, open).and_then(|scan| plan_with(real, scan));
         pg_sys::MemoryContextSwitchTo(caller);
         let Some(plan) = plan else {
             hold.release();

@@ -28,11 +28,17 @@ HEADERS = """#include "postgres.h"
 #include "access/heapam_xlog.h"
 #include "access/htup_details.h"
 #include "access/xact.h"
+#include "catalog/pg_aggregate.h"
+#include "catalog/pg_auth_members.h"
+#include "catalog/pg_cast.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_range.h"
 #include "libpq/libpq.h"
 #include "libpq/libpq-be.h"
 #include "nodes/pg_list.h"
 #include "storage/lwlock.h"
 #include "utils/bytea.h"
+#include "utils/memutils.h"
 #include "utils/pgstat_internal.h"
 #include "utils/timeout.h"
 """
@@ -46,11 +52,26 @@ INSTEAD = {
     "secure_write": {1: ["void *", "const void *"]},
     "sql_fn_parser_setup": {1: ["SQLFunctionParseInfoPtr"]},
 }
-# File, constant of it, what it repeats.
+# File, constant of it, what it repeats: a word for each number.
 NUMBERS = [
     ("src/pg/server.rs", "MADV_DONTNEED", "MADV_DONTNEED"),
     ("src/serve/column_formats.rs", "BYTEA_OUTPUT_HEX", "BYTEA_OUTPUT_HEX"),
-    ("src/copy/opening_response.rs", "MOST_COLUMNS", "MaxTupleAttributeNumber"),
+    ("src/export/ipc_stream.rs", "LARGEST_BYTEA", "MaxAllocSize"),
+    ("src/pg/object_ids.rs", "INTERNAL_LANGUAGE", "INTERNALlanguageId"),
+    ("src/pg/object_ids.rs", "C_LANGUAGE", "ClanguageId"),
+    ("src/pg/object_ids.rs", "SQL_LANGUAGE", "SQLlanguageId"),
+    ("src/query/decomposition/algebra.rs", "COMBINES", "Anum_pg_aggregate_aggcombinefn"),
+    ("src/query/decomposition/algebra.rs", "WRITES", "Anum_pg_aggregate_aggserialfn"),
+    ("src/query/decomposition/algebra.rs", "READS", "Anum_pg_aggregate_aggdeserialfn"),
+    ("src/query/decomposition/algebra.rs", "STATE", "Anum_pg_aggregate_aggtranstype"),
+    ("src/query/volatility/definition.rs", "PARTS", "Anum_pg_aggregate_aggtransfn Anum_pg_aggregate_aggmfinalfn"),
+    ("src/query/volatility/definition.rs", "SORT_OPERATOR", "Anum_pg_aggregate_aggsortop"),
+    ("src/query/volatility/definition.rs", "STATES", "Anum_pg_aggregate_aggtranstype Anum_pg_aggregate_agginitval "
+                                                     "Anum_pg_aggregate_aggmtranstype Anum_pg_aggregate_aggminitval"),
+    ("src/query/volatility/definition.rs", "FUNCTION", "Anum_pg_cast_castfunc"),
+    ("src/query/types.rs", "BOUND", "Anum_pg_range_rngsubtype"),
+    ("src/query/types.rs", "OPERATOR_CLASS", "Anum_pg_range_rngsubopc"),
+    ("src/query/types.rs", "FUNCTIONS", "Anum_pg_range_rngcanonical Anum_pg_range_rngsubdiff"),
     ("src/invalidation/replay/rows.rs", "OPERATION", "XLOG_HEAP_OPMASK"),
     ("src/invalidation/replay/rows.rs", "INSERT", "XLOG_HEAP_INSERT"),
     ("src/invalidation/replay/rows.rs", "DELETE", "XLOG_HEAP_DELETE"),
@@ -77,6 +98,8 @@ _Static_assert(MinSizeOfXactCommit == 8 && MinSizeOfXactAbort == 8 && sizeof(xl_
 _Static_assert(sizeof(xl_xact_twophase) == 4, "");
 // Cells behind the head of a list (src/pg/tree_making.rs).
 _Static_assert(offsetof(List, initial_elements) == sizeof(List), "");
+// The column ROLE_OF_MEMBERSHIP (src/pg/compat/permissions.rs).
+_Static_assert(Anum_pg_auth_members_roleid == (PG_VERSION_NUM < 160000 ? 1 : 2), "");
 #if PG_VERSION_NUM >= 170000
 _Static_assert(TRANSACTION_TIMEOUT == 8, "");
 #endif
@@ -156,10 +179,13 @@ class Borrowed(unittest.TestCase):
         self.assertEqual(compiled(included(header for header, _, _ in variables()) + "\n".join(typed_as(*declared) for _, *declared in variables())), "")
 
     def test_numbers_are_those_of_the_headers(self):
-        values = [re.findall(rf"\bconst {name}: \w+ = (\w+);", (ROOT / path).read_text()) for path, name, _ in NUMBERS]
-        self.assertEqual([len(found) for found in values], [1] * len(NUMBERS))
-        self.assertEqual(compiled("".join(f'_Static_assert({repeated} == {value}, "{path}: {name}");\n'
-                                          for (path, name, repeated), [value] in zip(NUMBERS, values))), "")
+        alike = []
+        for path, name, repeated in NUMBERS:
+            [written] = re.findall(rf"\bconst {name}: [^=]+ = ([^;]+);", (ROOT / path).read_text())
+            numbers = re.findall(r"\b\d\w*", written.replace("_", ""))
+            self.assertEqual(len(numbers), len(repeated.split()), (path, name))
+            alike += [f'_Static_assert({word} == {number}, "{path}: {name}");\n' for word, number in zip(repeated.split(), numbers)]
+        self.assertEqual(compiled("".join(alike)), "")
 
     def test_a_wrong_declaration_is_found(self):
         self.assertIn("conflicting types", compiled("extern int GetCurrentTransactionNestLevel(int level);\n"))

@@ -1,6 +1,7 @@
 """All fields of the nodes that a cacheable query may have are judged: the walk that identifies a query (src/query/identity/) writes a field,
 or the server's walkers show what is in it, or it stands here with the reason why no answer depends on it. So a field that a later version
-of the server adds is noticed before two questions have one hash. See docs/architecture/borrowed.md."""
+of the server adds is noticed before two questions have one hash. So are the fields of a plan, of which a served plan shares some with the real
+one. See docs/architecture/borrowed.md."""
 
 import re
 import sys
@@ -136,6 +137,12 @@ WITHOUT = {
     "SetOperationStmt": {"colTypmods": "follows from the queries below it"},
 }
 
+# Of a plan (PlannedStmt): what a copy with another tree shares, as it is about the statement or about its range table, and what it replaces
+# (src/serve/scan_plan.rs), as it is about the tree.
+SHARED = ("commandType queryId planId hasReturning hasModifyingCTE canSetTag transientPlan dependsOnRole rtable unprunableRelids permInfos "
+          "resultRelations rowMarks relationOids invalItems utilityStmt stmt_location stmt_len")
+REPLACED = "parallelModeNeeded jitFlags planTree partPruneInfos appendRelations subplans rewindPlanIDs paramExecTypes"
+
 
 def structs(text):
     """The fields of each structure of a header, without its tag and the place in the text."""
@@ -179,6 +186,12 @@ class Fields(unittest.TestCase):
     def test_what_is_written_stands_in_the_walk(self):
         names = {field for fields in WRITTEN.values() for field in fields.split()}
         self.assertEqual({name for name in names if not re.search(rf"\.{name}\b", WALK)}, set())
+
+    def test_all_fields_of_a_plan_are_judged(self):
+        fields = dict(structs((HEADERS / "plannodes.h").read_text()))["PlannedStmt"]
+        self.assertEqual(set(fields) - set(SHARED.split()) - set(REPLACED.split()), set())
+        replaced = "".join((ROOT / path).read_text() for path in ("src/serve/scan_plan.rs", "src/pg/compat/plans.rs"))
+        self.assertEqual([field for field in REPLACED.split() if not re.search(rf"(?:\(\*plan\)|stub)\.{field} = ", replaced)], [])
 
     def test_each_is_judged_once(self):
         for name in known() | PARTS:

@@ -1,6 +1,7 @@
 # Whatever becomes of a statement (hit, miss, stale hit, combined of parts, with the clock in its columns, export, compared hit): libraries that
 # are preloaded before the cache and after it see what they see with the cache off, each event once: start, check of permissions, run, finish and
-# end, with the client's text, the relations whose permissions it needs, and its rows.
+# end, with the client's text, the relations whose permissions it needs, and its rows. They are not told of times that the cache computes for itself,
+# and see no planner's state without a query. The first one starts a copy of what the cache starts.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,7 +19,7 @@ my %witness = map { $_ => "$tmp/hooks_$_.so" } qw(early late);
 for my $name (sort keys %witness)
 {
 	system_or_bail($ENV{CC} // 'cc', '-shared', '-fPIC', '-O1', '-Wall', '-Werror', "-I$include",
-		qq{-DWITNESS="$name"}, "$FindBin::RealBin/hook_witness.c", '-o', $witness{$name});
+		qq{-DWITNESS="$name"}, $name eq 'early' ? '-DCOPIES' : (), "$FindBin::RealBin/hook_witness.c", '-o', $witness{$name});
 }
 my $node = new_server('seen_once', conf => qq{
 shared_preload_libraries = '$witness{early},pg_arrow_cache,$witness{late}'
@@ -42,6 +43,8 @@ $node->safe_psql('postgres', q{
 
 # What each witness sees of the statements with this mark in their text, and what became of them.
 my $run = 0;
+# How often the last statements executed each function.
+my %executed;
 sub seen
 {
 	my ($settings, $mode, $text, %params) = @_;
@@ -63,11 +66,13 @@ sub seen
 	}
 	my $log = slurp_file($node->logfile, $from);
 	my %seen;
+	%executed = ();
 	for my $name (sort keys %witness)
 	{
 		$seen{$name} = [ map { s/\Q$mark\E//r } $log =~ /witness $name: (.*\Q$mark\E.*)\n/g ];
 	}
-	$seen{nothing} = [ $log =~ /NOTHING THAT IS BEING STARTED/g ];
+	$seen{nothing} = [ $log =~ /(?:NOTHING THAT IS BEING|terminated by signal).*/g ];
+	$executed{$_}++ for $log =~ /witness late executes: (.*)\n/g;
 	return \%seen;
 }
 
@@ -114,6 +119,7 @@ for my $case (@CASES)
 	for my $mode (qw(simple extended prepared))
 	{
 		my $expected = seen(\@OFF, $mode, $text);
+		my %allowed = %executed;
 		is(scalar @{ $expected->{early} }, 5, "$name, $mode: five events");
 		$node->safe_psql('postgres', 'SELECT arrow_cache.flush()');
 		for my $step ('a miss', 'a hit', 'outdated', 'compared', 'a stale hit')
@@ -121,6 +127,7 @@ for my $case (@CASES)
 			$node->safe_psql('postgres', $change) if $step eq 'outdated' || $step eq 'a stale hit';
 			my @settings = $step eq 'compared' ? 'SET pg_arrow_cache.verify_sample_rate = 1' : $step eq 'a stale hit' ? 'SET pg_arrow_cache.max_stale = 60000' : ();
 			is_deeply(seen(\@settings, $mode, $text), $expected, "$name, $mode: $step");
+			is_deeply([ grep { $executed{$_} > ($allowed{$_} // 0) } grep { /now|interval/ } sort keys %executed ], [], "$name, $mode: functions of $step");
 		}
 	}
 }

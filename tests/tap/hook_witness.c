@@ -1,15 +1,20 @@
 /*
  * A library in the manner of those that audit or count: it writes to the log what passes each of its executor hooks, with the text of
  * the statement, the relations of the checked plan, and the rows of each run. As pgaudit does, it keeps the statement that is being
- * started, and knows a started one by the memory context of its execution. 033_seen_once.pl builds it twice, under two names
- * (WITNESS), and preloads one before the cache and one after it.
+ * started, and knows a started one by the memory context of its execution. It also tells which functions are about to be executed, and
+ * of a planner's state that has no query. 033_seen_once.pl builds it twice, under two names (WITNESS), and preloads one before the cache
+ * and one after it. The one whose hooks come behind the cache's starts a copy of the plan (COPIES), as a library that changes plans does.
  */
 #include "postgres.h"
 
+#include "catalog/objectaccess.h"
+#include "catalog/pg_proc.h"
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "lib/stringinfo.h"
 #include "nodes/parsenodes.h"
+#include "nodes/pathnodes.h"
+#include "optimizer/plancat.h"
 #include "utils/lsyscache.h"
 
 PG_MODULE_MAGIC;
@@ -21,6 +26,8 @@ static ExecutorRun_hook_type next_run;
 static ExecutorFinish_hook_type next_finish;
 static ExecutorEnd_hook_type next_end;
 static ExecutorCheckPerms_hook_type next_check;
+static object_access_hook_type next_access;
+static get_relation_info_hook_type next_info;
 
 /* The text of the statement that is being started; NULL if there is none. */
 static const char *starting;
@@ -86,12 +93,30 @@ note(const char *event, const char *text, const char *detail)
 	pfree(line);
 }
 
+#ifdef COPIES
+/* A copy lies in memory that was used before, so that nothing but zeros or what was copied is what it was. */
+static void
+copy_plan(QueryDesc *query)
+{
+	void	   *chunks[32];
+
+	for (int i = 0; i < lengthof(chunks); i++)
+		chunks[i] = memset(palloc(256), 0x7e, 256);
+	for (int i = 0; i < lengthof(chunks); i++)
+		pfree(chunks[i]);
+	query->plannedstmt = copyObject(query->plannedstmt);
+}
+#endif
+
 static void
 witness_start(QueryDesc *query, int flags)
 {
 	const char *outer = starting;
 
 	starting = query->sourceText;
+#ifdef COPIES
+	copy_plan(query);
+#endif
 	note("start", starting, flags & EXEC_FLAG_EXPLAIN_ONLY ? "explain" : "");
 	PG_TRY();
 	{
@@ -231,6 +256,24 @@ witness_end(QueryDesc *query)
 		standard_ExecutorEnd(query);
 }
 
+static void
+witness_access(ObjectAccessType access, Oid class, Oid object, int part, void *arg)
+{
+	if (access == OAT_FUNCTION_EXECUTE && class == ProcedureRelationId)
+		elog(LOG, "witness " WITNESS " executes: %s", get_func_name(object));
+	if (next_access)
+		next_access(access, class, object, part, arg);
+}
+
+static void
+witness_info(PlannerInfo *root, Oid relation, bool inherited, RelOptInfo *known)
+{
+	if (root->parse == NULL || root->parse->rtable == NIL)
+		elog(LOG, "witness " WITNESS ": %s of NOTHING THAT IS BEING PLANNED", get_rel_name(relation));
+	if (next_info)
+		next_info(root, relation, inherited, known);
+}
+
 void
 _PG_init(void)
 {
@@ -244,4 +287,8 @@ _PG_init(void)
 	ExecutorEnd_hook = witness_end;
 	next_check = ExecutorCheckPerms_hook;
 	ExecutorCheckPerms_hook = witness_check;
+	next_access = object_access_hook;
+	object_access_hook = witness_access;
+	next_info = get_relation_info_hook;
+	get_relation_info_hook = witness_info;
 }

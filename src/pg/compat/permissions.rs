@@ -15,8 +15,9 @@ use crate::pg::tree::Tree;
 #[cfg(not(feature = "pg15"))]
 use crate::pg::tree::children;
 
-/// Where in a row of pg_auth_members the role stands that has the member. Since 16 the row has an OID before it.
-pub const ROLE_OF_MEMBERSHIP: usize = if cfg!(feature = "pg15") { 0 } else { size_of::<pg_sys::Oid>() };
+/// The column of pg_auth_members (catalog/pg_auth_members.h) with the role that has the member. Since 16 the row has an
+/// OID before it.
+pub const ROLE_OF_MEMBERSHIP: i16 = if cfg!(feature = "pg15") { 1 } else { 2 };
 
 static KEPT_FROM: Local<Cell<pg_sys::ExecutorCheckPerms_hook_type>> = Local::new(Cell::new(None));
 

@@ -5,6 +5,7 @@ use pgrx::pg_sys;
 
 use super::bound::AboutTable;
 use crate::pg::compat::tree::columns_in;
+use crate::pg::computing::Unshown;
 use crate::pg::tree_making::{list_of, new_node};
 use crate::query::trusted_extensions::{is_family_of_user, is_of_user};
 
@@ -76,6 +77,7 @@ unsafe fn planned(table: pg_sys::Oid, global: *mut pg_sys::PlannerGlobal) -> *mu
         (*root).simple_rte_array = entries.cast();
         (*root).simple_rel_array_size = 2;
         (*planned).relid = 1;
+        let _unshown = Unshown::new();
         kept!(pg_sys::get_relation_info(root, table, true, planned));
     }
     planned
