@@ -164,6 +164,8 @@ pub struct Model<'a> {
     pub questions: &'a [Question],
     pub acts: &'a [Act],
     pub rules: Rules,
+    /// One process replays what the writers do, and publishes for them. It notes what they change when it replays that.
+    pub replayed: bool,
 }
 
 impl Model<'_> {
@@ -228,9 +230,23 @@ impl Model<'_> {
             }
             None => vec![COARSE],
         };
+        self.publish_to(world, place, &slots);
+    }
+
+    /// Publishes what the process that replays has noted of a writer: values, if the relation was tracked then. It is
+    /// not asked whether it is tracked now.
+    fn publish_replayed(&self, world: &mut World, place: usize) {
+        for number in world.writers[place].found.iter().flat_map(TrackedColumns::iter) {
+            let slot = Slot::from(world.slots[number as usize]);
+            slot.publish_replayed(self.xids[place], 0);
+            world.slots[number as usize] = slot.read();
+        }
+    }
+
+    fn publish_to(&self, world: &mut World, place: usize, slots: &[usize]) {
         let (xid, running) = (self.xids[place], self.running(world));
         let oldest = running.iter().copied().fold(xid, u64::min);
-        for number in slots {
+        for &number in slots {
             let slot = Slot::from(world.slots[number]);
             slot.publish(xid, oldest, |other| running.contains(&other), 0);
             world.slots[number] = slot.read();
@@ -249,7 +265,13 @@ impl Model<'_> {
 
     fn write(&self, world: &World, place: usize) -> Option<World> {
         let mut next = world.clone();
+        let is_publishing = |other: &Writer| other.at == At::Published;
+        if self.replayed && !is_publishing(&world.writers[place]) && world.writers.iter().any(is_publishing) {
+            return None;
+        }
         next.writers[place].at = match world.writers[place].at {
+            // Nobody asks before the id is known.
+            At::Waiting if self.replayed => At::Asked,
             At::Waiting => {
                 next.writers[place].noted = self.tracked_for_writers(world);
                 At::Asked
@@ -267,7 +289,11 @@ impl Model<'_> {
                 At::AskedAgain
             }
             At::AskedAgain => {
-                self.publish(&mut next, place);
+                if self.replayed {
+                    self.publish_replayed(&mut next, place);
+                } else {
+                    self.publish(&mut next, place);
+                }
                 At::Published
             }
             At::Published => At::Gone,
