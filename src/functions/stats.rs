@@ -111,8 +111,13 @@ sql_function!(stats_data, "arrow_cache_stats_data");
 
 /// The relations of which an entry rests on rows with certain values alone.
 fn relations_by_value<'e>(entry: &'e EntryView<'_>, versions: &'e Versions<'_>) -> impl Iterator<Item = u32> + use<'e> {
-    let is_coarse = |on: &&Dependency| on.relation != 0 && on.slot == versions.coarse(entry.database(), on.relation);
-    entry.dependencies().iter().filter(is_coarse).map(|on| on.relation)
+    // What an entry rests on of one relation lies together. In recovery its coarse slot is that of a file.
+    let mut last = 0;
+    let is_first_by_value = move |on: &&Dependency| {
+        let is_coarse = on.relation != 0 && on.slot == versions.coarse(entry.database(), on.relation);
+        (is_coarse || versions.is_of_value(on.slot)) && std::mem::replace(&mut last, on.relation) != on.relation
+    };
+    entry.dependencies().iter().filter(is_first_by_value).map(|on| on.relation)
 }
 
 fn entries_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {

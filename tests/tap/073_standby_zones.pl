@@ -102,6 +102,7 @@ outdates('t', 'locks, and VACUUM', 0, 0, 'BEGIN', 'SELECT FROM t WHERE id < 100 
 outdates('t', 'a definition', 8, $NONE, 'ALTER TABLE t ADD w int DEFAULT 5');
 outdates('t', 'another file', 8, $NONE, 'VACUUM FULL t');
 outdates('t', 'a row of the new file', 1, 1, 'UPDATE t SET v = v + 1 WHERE id = 100');
+outdates('t', 'its definition', 8, $NONE, 'ALTER TABLE t ADD x int');
 outdates('t', 'many sub-transactions', 5, 5, q{DO $$ BEGIN
 	FOR i IN 1 .. 200 LOOP
 		BEGIN

@@ -4,7 +4,8 @@
 
 use crate::versions::slots::SlotId;
 
-/// What a transaction has changed: a version slot, of a relation or a part of it, or a catalog whose rows decide later which slots those are.
+/// What a transaction has changed: a version slot, of a relation or a part of it, or a catalog whose rows decide later
+/// which slots those are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(transparent)]
 pub struct Change(pub u32);
@@ -75,7 +76,7 @@ impl Change {
 
     /// Returns true if this says all that the other one does.
     const fn covers(self, other: Self) -> bool {
-        self.0 == other.0 || self.0 == other.0 | Self::ANYWHERE
+        self.0 & !(Self::ANYWHERE & !other.0) == other.0
     }
 }
 

@@ -5,11 +5,10 @@
 
 mod model;
 mod one_line;
+mod rules;
 
-use model::{
-    ALL_RULES, Act, Close, Free, Model, Move, NAME, OF_QUIET_COLUMNS, Open, Outcome, Past, PublishPast, QUESTIONS,
-    ReadNext, Rules, SEEN, Settle, VISITS,
-};
+use model::{Model, NAME, OF_QUIET_COLUMNS, Outcome, QUESTIONS, SEEN, VISITS};
+use rules::{ALL_RULES, Act, Close, Free, Move, Open, Past, PublishPast, ReadNext, Rules, Settle};
 
 const TAKEN_IN: [Act; 4] = [Open(1, 0), ReadNext, PublishPast, Settle];
 const READ_TOO_EARLY: [Act; 4] = [ReadNext, Open(1, 0), PublishPast, Settle];

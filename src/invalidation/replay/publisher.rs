@@ -37,13 +37,19 @@ pub struct Publisher {
     known: [(u32, RelationFile); MOST_KNOWN],
     /// The same of what else is noted of a file while it is tracked.
     known_parts: [(u32, Change); MOST_KNOWN_PARTS],
+    /// The last record of which parts were noted: others of the transaction often follow that name the same blocks.
+    last: (u32, RelationFile, Blocks),
 }
+
+/// The blocks that a record names, two at most.
+type Blocks = (Option<u32>, Option<u32>);
 
 /// It lies where pages that are not touched take no memory: only the startup process touches it.
 static PUBLISHER: Local<UnsafeCell<Publisher>> = Local::new(UnsafeCell::new(Publisher {
     changes: ReplayedChanges::new(),
     known: [NOTHING; MOST_KNOWN],
     known_parts: [(0, Change(0)); MOST_KNOWN_PARTS],
+    last: (NOTHING.0, NOTHING.1, (None, None)),
 }));
 
 /// The publisher of this process.
@@ -114,7 +120,15 @@ impl Publisher {
         };
         let noted = match tracked {
             None => self.changes.note(xid, change).map(|()| !is_in_place),
-            Some(tracked) => self.note_parts(xid, change, rows::parts(record, file, tracked, store.versions())),
+            Some(tracked) => {
+                let mut blocks = record.blocks_of(file);
+                let named = (xid, file, (blocks.next(), blocks.next()));
+                if self.last == named {
+                    return;
+                }
+                self.last = named;
+                self.note_parts(xid, change, rows::parts(record, file, tracked, store.versions()))
+            }
         };
         match noted {
             Ok(true) => self.known[place] = (xid, file),
@@ -150,6 +164,7 @@ impl Publisher {
     fn forget_known(&mut self) {
         self.known.fill(NOTHING);
         self.known_parts.fill((0, Change(0)));
+        self.last = (NOTHING.0, NOTHING.1, (None, None));
     }
 
     /// Forgets what those who run now have changed, as there is no room for it. So nobody may store anything before
@@ -225,7 +240,9 @@ impl Publisher {
             for_each_slot(redefined, commit, versions, publish);
         }
         store.counters().add(store.stripe(), Counter::Invalidations, count);
-        store.counters().add(store.stripe(), Counter::CoarseOverflow, overflows);
+        if overflows > 0 {
+            store.counters().add(store.stripe(), Counter::CoarseOverflow, overflows);
+        }
         self.forget(commit);
         redefined.are_some().then_some(redefined)
     }
