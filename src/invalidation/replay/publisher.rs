@@ -44,6 +44,11 @@ pub struct Publisher {
 /// The blocks that a record names, two at most.
 type Blocks = (Option<u32>, Option<u32>);
 
+fn named_by(record: WalRecord<'_>, file: RelationFile) -> Blocks {
+    let mut blocks = record.blocks_of(file);
+    (blocks.next(), blocks.next())
+}
+
 /// It lies where pages that are not touched take no memory: only the startup process touches it.
 static PUBLISHER: Local<UnsafeCell<Publisher>> = Local::new(UnsafeCell::new(Publisher {
     changes: ReplayedChanges::new(),
@@ -105,6 +110,9 @@ impl Publisher {
         if self.known[place] == (xid, file) && !is_in_place {
             return;
         }
+        if self.last.0 == xid && !is_in_place && self.last == (xid, file, named_by(record, file)) {
+            return;
+        }
         let Some(store) = shmem::store_without_area() else { return };
         let Some(change) = rows::change(record, file, store.versions()) else { return };
         if xid == 0 {
@@ -121,12 +129,7 @@ impl Publisher {
         let noted = match tracked {
             None => self.changes.note(xid, change).map(|()| !is_in_place),
             Some(tracked) => {
-                let mut blocks = record.blocks_of(file);
-                let named = (xid, file, (blocks.next(), blocks.next()));
-                if self.last == named {
-                    return;
-                }
-                self.last = named;
+                self.last = (xid, file, named_by(record, file));
                 self.note_parts(xid, change, rows::parts(record, file, tracked, store.versions()))
             }
         };
