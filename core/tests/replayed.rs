@@ -21,6 +21,7 @@ fn noted<const N: usize, const CHAINS: usize, const PLACES: usize>(
 fn a_change_tells_what_it_was_made_of() {
     for slot in [0, 255, 256, 65_791] {
         assert_eq!(Change::slot(SlotId(slot)).kind(), ChangeKind::Slot(SlotId(slot)));
+        assert_eq!(Change::part(SlotId(slot)).kind(), ChangeKind::Slot(SlotId(slot)));
     }
     let mut changes = BTreeSet::new();
     for oid in [0, 1, 1259, 16_383] {
@@ -163,6 +164,88 @@ fn leftovers_are_dropped_by_age_across_the_wrap_of_ids() {
     // Permanent ids are older than all others, and nothing is older than no transaction.
     assert_eq!(left_of(&[u32::MAX, 3], 0), [u32::MAX, 3]);
     assert_eq!(left_of(&[1, u32::MAX], 3), [] as [u32; 0]);
+}
+
+/// What is noted of a transaction, with the parts of it that are noted beside what they are parts of.
+fn kinds<const N: usize>(table: &ChangeTable<N, 1, 2>, xid: u32) -> Vec<String> {
+    let mut kinds = Vec::new();
+    table.for_each(xid, |change| kinds.push(format!("{:?}", change.kind())));
+    kinds.sort_unstable();
+    kinds
+}
+
+const RELATION: Change = Change::slot(SlotId(1000));
+
+#[test]
+fn parts_are_noted_beside_their_relation_until_they_are_too_many() {
+    let mut table = ChangeTable::<100, 1, 2>::new();
+    table.note(10, RELATION).unwrap();
+    table.note(10, Change::catalog(1259)).unwrap();
+    // Sixteen blocks of two changes each.
+    for part in 0..30 {
+        table.note(10, Change::part(SlotId(part))).unwrap();
+        table.note(10, Change::part(SlotId(part))).unwrap();
+    }
+    assert_eq!(table.note(10, Change::part(SlotId(30))), Err(Full));
+    assert_eq!(table.note(10, Change::part(SlotId(29))), Ok(()), "it is noted already");
+    assert!(kinds(&table, 10).contains(&"Slot(SlotId(1000))".to_owned()));
+    table.note(11, RELATION).unwrap();
+    table.note(11, Change::part(SlotId(30))).unwrap();
+    table.forget_parts(10);
+    // Once more, it changes nothing.
+    table.note(10, RELATION).unwrap();
+    table.forget_parts(10);
+    let found = kinds(&table, 10);
+    assert_eq!(found.len(), 32);
+    assert_eq!(found.iter().filter(|kind| kind.contains("Anywhere")).collect::<Vec<_>>(), ["Anywhere(SlotId(1000))"]);
+    assert!(found.contains(&"Catalog(1259)".to_owned()));
+    assert_eq!(kinds(&table, 11), ["Slot(SlotId(1000))", "Slot(SlotId(30))"], "others are left alone");
+    // What is no part has a place still, and is not changed by what was forgotten before.
+    table.note(10, Change::slot(SlotId(2000))).unwrap();
+    assert!(kinds(&table, 10).contains(&"Slot(SlotId(2000))".to_owned()));
+}
+
+#[test]
+fn parts_take_no_more_than_half_of_the_table() {
+    let mut table = ChangeTable::<8, 1, 2>::new();
+    for xid in 10..14 {
+        table.note(xid, RELATION).unwrap();
+        table.note(xid, Change::part(SlotId(xid))).unwrap();
+    }
+    assert_eq!(table.note(10, Change::part(SlotId(1))), Err(Full));
+    table.note(14, RELATION).unwrap();
+    table.note(14, Change::part(SlotId(1))).expect("there is a place left in its block");
+    (11..15).for_each(|xid| table.forget(xid));
+    table.note(10, Change::part(SlotId(1))).unwrap();
+    table.clear();
+    (10..18).for_each(|xid| table.note(xid, RELATION).unwrap());
+    assert_eq!(table.note(18, RELATION), Err(Full), "all else may take all of it");
+}
+
+#[test]
+fn parts_are_passed_on_or_forgotten() {
+    let mut table = ChangeTable::<64, 1, 2>::new();
+    for child in 11..20 {
+        table.note(child, RELATION).unwrap();
+        (0..3).for_each(|part| table.note(child, Change::part(SlotId(child * 3 + part))).unwrap());
+        table.pass_on(child, 10).unwrap();
+        assert_eq!(kinds(&table, child), [] as [&str; 0]);
+    }
+    assert_eq!(kinds(&table, 10).len(), 1 + 9 * 3);
+    assert!(kinds(&table, 10).contains(&"Slot(SlotId(1000))".to_owned()));
+    table.note(20, Change::slot(SlotId(2000))).unwrap();
+    (0..9).for_each(|part| table.note(20, Change::part(SlotId(part))).unwrap());
+    table.pass_on(20, 10).unwrap();
+    let found = kinds(&table, 10);
+    for relation in ["Anywhere(SlotId(1000))", "Anywhere(SlotId(2000))"] {
+        assert!(found.contains(&relation.to_owned()), "{found:?}");
+    }
+    // A child of which any part may have changed says so of its parent's relation.
+    table.note(31, RELATION).unwrap();
+    table.note(30, RELATION).unwrap();
+    table.forget_parts(30);
+    table.pass_on(30, 31).unwrap();
+    assert!(kinds(&table, 31).contains(&"Anywhere(SlotId(1000))".to_owned()));
 }
 
 /// As large as the real table, which lies in static memory, too.

@@ -15,6 +15,7 @@ use super::part_plan;
 use super::recipe::ZoneParts;
 use super::split_aggregates::merge_states;
 use super::zone_stats::Telling;
+use crate::invalidation::known_as::rows_of;
 use crate::invalidation::registration;
 use crate::lookup::Call;
 use crate::pg::backend;
@@ -98,7 +99,7 @@ pub fn group_size(unit: u64) -> u64 {
 /// table.
 pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZoneParts> {
     // The server refuses unlogged tables, which have no file in recovery, only when it plans.
-    if backend::is_in_recovery() || !settings::precise_invalidation() {
+    if !settings::precise_invalidation() || !registration::can_be_tracked(part.relation.to_u32()) {
         return None;
     }
     let function = function()?;
@@ -166,7 +167,8 @@ unsafe fn rows_of_group(one: *mut pg_sys::PlannedStmt, relation: pg_sys::Oid) ->
 
 /// The column that stands for the zones of a table with so many blocks: those that are tracked, or should be.
 fn zones_for(store: &SharedStore, relation: pg_sys::Oid, blocks: u32) -> i16 {
-    let columns = store.registry().columns_of(backend::database(), relation.to_u32());
+    let rows = rows_of(relation.to_u32());
+    let columns = rows.and_then(|rows| store.registry().columns_of(backend::database(), rows));
     let (most, least) = if settings::debug_force_fragments() { (16, 0) } else { (MOST_ZONES, LEAST_SIZE) };
     columns.and_then(|columns| fitting(&columns, blocks)).unwrap_or_else(|| zones_of(size_for(blocks, most, least)))
 }
@@ -174,7 +176,8 @@ fn zones_for(store: &SharedStore, relation: pg_sys::Oid, blocks: u32) -> i16 {
 /// Returns true if writers note these zones of a table, from now on.
 fn are_tracked(store: &SharedStore, relation: pg_sys::Oid, column: i16) -> bool {
     let (database, relation) = (backend::database(), relation.to_u32());
-    let is_known = store.registry().settled_columns_of(database, relation).is_some_and(|columns| columns.has(column));
+    let columns = rows_of(relation).and_then(|rows| store.registry().settled_columns_of(database, rows));
+    let is_known = columns.is_some_and(|columns| columns.has(column));
     // What is quiet for others stays so: each change counts for a zone.
     is_known || registration::take_in(store, &Wish { database, relation, column, unread: u64::MAX })
 }

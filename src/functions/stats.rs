@@ -9,6 +9,7 @@ use pgrx::pg_sys;
 
 use super::visible::Visible;
 use crate::error::or_raise;
+use crate::invalidation::known_as::rows_of;
 use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::returned::{Columns, Set, Timestamp};
@@ -110,8 +111,13 @@ sql_function!(stats_data, "arrow_cache_stats_data");
 
 /// The relations of which an entry rests on rows with certain values alone.
 fn relations_by_value<'e>(entry: &'e EntryView<'_>, versions: &'e Versions<'_>) -> impl Iterator<Item = u32> + use<'e> {
-    let is_coarse = |on: &&Dependency| on.relation != 0 && on.slot == versions.coarse(entry.database(), on.relation);
-    entry.dependencies().iter().filter(is_coarse).map(|on| on.relation)
+    // What an entry rests on of one relation lies together. In recovery its coarse slot is that of a file.
+    let mut last = 0;
+    let is_first_by_value = move |on: &&Dependency| {
+        let is_coarse = on.relation != 0 && on.slot == versions.coarse(entry.database(), on.relation);
+        (is_coarse || versions.is_of_value(on.slot)) && std::mem::replace(&mut last, on.relation) != on.relation
+    };
+    entry.dependencies().iter().filter(is_first_by_value).map(|on| on.relation)
 }
 
 fn entries_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
@@ -221,13 +227,20 @@ fn tracked_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let versions = store.versions();
     let named = named_by_entries(&visible, |entry, name| relations_by_value(entry, &versions).for_each(name));
     let all: Vec<TrackedRelation> = store.registry().all().collect();
-    let own = move |one: &TrackedRelation| one.database == database && visible.names(pg_sys::Oid::from(one.relation));
-    Set::new(all.into_iter().filter(own).flat_map(move |one| {
-        let entries = named.iter().filter(|relation| **relation == one.relation).count();
+    // In recovery a line has the number of a file, of which the entries over it tell whose it is.
+    let relation_of = |one: &TrackedRelation| match backend::is_in_recovery() {
+        true => named.iter().copied().find(|relation| rows_of(*relation) == Some(one.relation)),
+        false => Some(one.relation),
+    };
+    let own = all.into_iter().filter(|one| one.database == database);
+    let named_so = own.filter_map(|one| Some((relation_of(&one)?, one)));
+    let shown: Vec<_> = named_so.filter(|(relation, _)| visible.names(pg_sys::Oid::from(*relation))).collect();
+    Set::new(shown.into_iter().flat_map(move |(relation, one)| {
+        let entries = named.iter().filter(|other| **other == relation).count();
         let versions = store.versions();
         let [changes, coarse] = versions.of_relation(database, one.relation).map(|slot| versions.slot(slot).version());
         let row = move |(column, is_quiet)| {
-            let relation = pg_sys::Oid::from(one.relation);
+            let relation = pg_sys::Oid::from(relation);
             let counts = (entries as i32, changes as i64, coarse as i64);
             let (first, second) = members(column);
             (

@@ -4,6 +4,7 @@
 use arrow_cache_core::Wish;
 use pgrx::pg_sys;
 
+use super::known_as::rows_of;
 use crate::pg::backend;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::{FIRST_USER_OID, HEAP_TABLE_AM_OID};
@@ -21,14 +22,14 @@ pub fn note_wish(store: &SharedStore, wish: &Wish) {
     }
 }
 
-/// Has a column tracked, outside of recovery. Returns true if it is then.
+/// Has a column tracked, in recovery one that stands for zones. Returns true if it is then.
 pub fn take_in(store: &SharedStore, wish: &Wish) -> bool {
-    if !can_be_tracked(wish.relation) {
-        return false;
-    }
+    let Some(rows) = rows_of(wish.relation).filter(|_| can_be_tracked(wish.relation)) else { return false };
+    let wish = &Wish { relation: rows, ..*wish };
     let (registry, versions, now) = (store.registry(), store.versions(), backend::now());
     if let Some((other, _)) = registry.beside(wish.database, wish.relation)
         && other.database == wish.database
+        && !backend::is_in_recovery()
         && row_of(other.relation).is_none()
     {
         registry.take_out((other.database, other.relation, other.tracked.generation), &versions, now);
@@ -42,12 +43,16 @@ fn row_of(relation: u32) -> Option<CatalogRow> {
 }
 
 /// Returns true if writers can note the changes of rows: those of a table of the server's own, which may be a leaf, or
-/// have children.
+/// have children. In recovery an unlogged one has no rows.
 pub fn can_be_tracked(relation: u32) -> bool {
     relation >= FIRST_USER_OID
         && row_of(relation).as_ref().and_then(CatalogRow::relation).is_some_and(|class| {
             class.relkind as u8 == pg_sys::RELKIND_RELATION
                 && class.relam.to_u32() == HEAP_TABLE_AM_OID
-                && class.relpersistence as u8 != pg_sys::RELPERSISTENCE_TEMP
+                && match class.relpersistence as u8 {
+                    pg_sys::RELPERSISTENCE_PERMANENT => true,
+                    pg_sys::RELPERSISTENCE_UNLOGGED => !backend::is_in_recovery(),
+                    _ => false,
+                }
         })
 }

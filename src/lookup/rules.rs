@@ -20,9 +20,8 @@ use pgrx::pg_sys;
 use super::portal;
 use super::value_rules::{Probed, dependencies_on_values};
 use crate::error;
+use crate::invalidation::known_as::file_number;
 pub use crate::invalidation::own_writes::check_own_writes;
-use crate::pg::catalog_row::CatalogRow;
-use crate::pg::object_ids::HEAP_TABLE_AM_OID;
 use crate::pg::{backend, compat};
 use crate::query::asked_values::Scan;
 use crate::query::clock::Cuts;
@@ -261,24 +260,6 @@ pub fn dependencies_of_run(
         return Err(Reason::DdlInProgress);
     }
     Ok((dependencies, probed))
-}
-
-/// The number of the file by which replay knows a relation; `None` for one that has no rows of its own. A new file
-/// comes with a new definition, so this is asked when the version of the definition has been read.
-///
-/// # Errors
-/// Replay does not tell of changes of the relation, or the relation has gone.
-fn file_number(relation: u32) -> Result<Option<u32>, Reason> {
-    let row = CatalogRow::find(pg_sys::SysCacheIdentifier::RELOID, pg_sys::Oid::from(relation));
-    let class = row.as_ref().and_then(CatalogRow::relation).ok_or(Reason::DdlInProgress)?;
-    match class.relkind as u8 {
-        pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW if class.relam.to_u32() == HEAP_TABLE_AM_OID => {
-            let number = class.relfilenode.to_u32();
-            if number == 0 { Err(Reason::Recovery) } else { Ok(Some(number)) }
-        }
-        pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => Err(Reason::Recovery),
-        _ => Ok(None),
-    }
 }
 
 /// R5. Returns true if the plan still means what its key says. `seen` are the versions by which the key was made.

@@ -17,6 +17,7 @@ use super::rules::{self, StartedUnder, Stored, UNKNOWN_CATALOGS};
 use super::verdict::{self, Eligible};
 use super::{admission, portal, value_rules};
 use crate::arrow::column::{Column, are_described};
+use crate::invalidation::known_as::rows_of;
 use crate::invalidation::own_writes;
 use crate::pg::compat::unchecked_plan;
 use crate::pg::tree::{Tree, child};
@@ -226,8 +227,9 @@ fn dependencies(
         scans = Some(others.chain([scan_of(part.key.relation, zones)]).collect());
     }
     let dependencies = rules::dependencies(store, &relations, &traits, &snapshot, scans.as_deref())?;
-    let whole = store.versions().relation(backend::database(), part.key.relation.to_u32());
-    if part.key.zones.is_some() && dependencies.iter().any(|dependency| dependency.slot == whole) {
+    let rows = rows_of(part.key.relation.to_u32()).ok_or(Reason::UnsupportedRelation)?;
+    let coarse = store.versions().coarse(backend::database(), rows);
+    if part.key.zones.is_some() && dependencies.iter().all(|dependency| dependency.slot != coarse) {
         // It would not outlive changes of other zones.
         return Err(Reason::WriterInProgress);
     }

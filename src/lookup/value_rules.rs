@@ -6,6 +6,7 @@
 use arrow_cache_core::{Dependency, EACH_ROW, Pin, Reason, RoomyVec, SnapshotView, TrackedColumns, Wish, quietly};
 use pgrx::pg_sys;
 
+use crate::invalidation::known_as::rows_of;
 use crate::pg::backend;
 use crate::pg::key_column::is_primary_key;
 use crate::query::asked_values::{Probe, Scan, missing_column, missing_pair, values_of};
@@ -17,6 +18,7 @@ use crate::shmem::SharedStore;
 pub struct Probed {
     /// The relation.
     pub relation: u32,
+    rows: u32,
     /// The keys that tell the values.
     pub probes: Vec<Probe>,
     reads_quiet: bool,
@@ -39,9 +41,9 @@ impl Probed {
     ) -> Result<Vec<Dependency>, Reason> {
         if let Some(values) = values
             && let Some(on_values) =
-                of_values(store, self.relation, (values, &self.tracked, self.reads_quiet), snapshot)
+                of_values(store, (self.relation, self.rows), (values, &self.tracked, self.reads_quiet), snapshot)
         {
-            store.registry().note_use(backend::database(), self.relation, backend::now());
+            store.registry().note_use(backend::database(), self.rows, backend::now());
             return Ok(on_values);
         }
         Ok(vec![self.whole.ok_or(Reason::WriterInProgress)?])
@@ -53,16 +55,16 @@ impl Probed {
 /// coarse slot.
 fn of_values(
     store: &SharedStore,
-    relation: u32,
+    (relation, rows): (u32, u32),
     (values, tracked, reads_quiet): (&[(i16, u64)], &TrackedColumns, bool),
     snapshot: &SnapshotView<'_>,
 ) -> Option<Vec<Dependency>> {
     let (versions, database) = (store.versions(), backend::database());
     let is_asked = |column: &i16| values.iter().any(|(own, _)| own == column);
-    let unknown = tracked.iter().skip(1).filter(is_asked).map(|column| versions.unknown(database, relation, column));
+    let unknown = tracked.iter().skip(1).filter(is_asked).map(|column| versions.unknown(database, rows, column));
     let of_values = values.iter().flat_map(|&(column, hash)| {
         let quiet = reads_quiet.then(|| quietly(hash));
-        [Some(hash), quiet].into_iter().flatten().map(move |hash| versions.value(database, relation, column, hash))
+        [Some(hash), quiet].into_iter().flatten().map(move |hash| versions.value(database, rows, column, hash))
     });
     let slots = unknown.chain(of_values);
     slots.map(|slot| Some(Dependency { slot, relation, version: versions.seen_whole(slot, snapshot)? })).collect()
@@ -90,21 +92,27 @@ pub fn dependencies_on_values(
     snapshot: &SnapshotView<'_>,
 ) -> Option<(Vec<Dependency>, Option<Probed>)> {
     let (versions, registry, database) = (store.versions(), store.registry(), backend::database());
-    registry.columns_of(database, relation)?;
+    registry.columns_of(database, rows_of(relation)?)?;
     let seen = |slot| Some(Dependency { slot, relation, version: versions.seen_whole(slot, snapshot)? });
+    let definition = seen(versions.relation(database, relation));
     let mut dependencies = vec![seen(versions.coarse(database, relation))?];
-    // Asked when that version was read: a relation that is taken out after this moves it (R11).
-    let tracked = registry.settled_columns_of(database, relation)?;
+    // A new file comes with a new definition, whose versions were read.
+    let rows = rows_of(relation)?;
+    if rows != relation {
+        dependencies = vec![definition?, seen(versions.coarse(database, rows))?];
+    }
+    // Asked when the version of the coarse slot was read: a relation that is taken out after this moves it (R11).
+    let tracked = registry.settled_columns_of(database, rows)?;
     let reads_quiet = tracked.quiet & !unread_of(scans, relation) != 0;
     let asked =
         values_of(scans, relation, |column| tracked.place_of(column).filter(|_| !(reads_quiet && column == EACH_ROW)))?;
-    dependencies.extend(of_values(store, relation, (&asked.values, &tracked, reads_quiet), snapshot)?);
+    dependencies.extend(of_values(store, (relation, rows), (&asked.values, &tracked, reads_quiet), snapshot)?);
     if asked.probes.is_empty() {
-        registry.note_use(database, relation, backend::now());
+        registry.note_use(database, rows, backend::now());
         return Some((dependencies, None));
     }
     let whole = seen(versions.relation(database, relation)).filter(|whole| !store.definers().are_in(whole.slot));
-    Some((dependencies, Some(Probed { relation, probes: asked.probes, reads_quiet, tracked, whole })))
+    Some((dependencies, Some(Probed { relation, rows, probes: asked.probes, reads_quiet, tracked, whole })))
 }
 
 /// The columns of a relation that these scans of it do not read, by their bits.

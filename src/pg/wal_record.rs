@@ -72,6 +72,17 @@ impl<'a> WalRecord<'a> {
         (block.in_use && block.forknum == pg_sys::ForkNumber::MAIN_FORKNUM).then(|| file_of_block(block))
     }
 
+    /// The blocks of that file that the record changes.
+    pub fn blocks_of(&self, file: RelationFile) -> impl Iterator<Item = u32> + use<'a> {
+        let count = usize::try_from(self.decoded.max_block_id + 1).unwrap_or(0);
+        // SAFETY: a record has blocks up to this number.
+        let blocks = unsafe { self.decoded.blocks.as_slice(count) };
+        let is_own = move |block: &&pg_sys::DecodedBkpBlock| {
+            block.in_use && block.forknum == pg_sys::ForkNumber::MAIN_FORKNUM && file_of_block(block) == file
+        };
+        blocks.iter().filter(is_own).map(|block| block.blkno)
+    }
+
     /// The main part of the record, as the structure that its kind has.
     ///
     /// # Safety

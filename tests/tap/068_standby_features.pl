@@ -141,7 +141,7 @@ for my $change ('SELECT 1', 'UPDATE far SET x = x + 100')
 	is_deeply([ ask($on{first}, 'SELECT x FROM far') ], [ $x, 'BYPASS foreign_table' ], "a foreign table, $change") for 1 .. 2;
 }
 
-# A table without partitions has no zones here, and an unlogged one not even a file.
+# An unlogged table has no file here, so its zones are not looked at.
 write_sql($on{writer}, 'CREATE UNLOGGED TABLE unlogged AS SELECT generate_series(1, 5000) AS v', 'ANALYZE unlogged');
 caught_up(@on{qw(writer first)});
 my (undef, undef, $refusal) = $standby->psql('postgres', 'SET pg_arrow_cache.debug_force_fragments = on; SELECT count(*) FROM unlogged');

@@ -4,7 +4,8 @@
 
 use crate::versions::slots::SlotId;
 
-/// What a transaction has changed: a version slot, or a catalog whose rows decide later which slots those are.
+/// What a transaction has changed: a version slot, of a relation or a part of it, or a catalog whose rows decide later
+/// which slots those are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(transparent)]
 pub struct Change(pub u32);
@@ -14,6 +15,8 @@ pub struct Change(pub u32);
 pub enum ChangeKind {
     /// What a version slot stands for has changed.
     Slot(SlotId),
+    /// The same, and of a relation's slot nobody knows any more which parts of it have.
+    Anywhere(SlotId),
     /// Rows of the catalog with this OID were added, updated or deleted. Catalogs have OIDs below 16384.
     Catalog(u16),
     /// A row of the catalog with this OID was overwritten where it stands.
@@ -25,11 +28,21 @@ impl Change {
     const CATALOG: u32 = 1 << 31;
     /// Set in those that overwrite a row.
     const IN_PLACE: u32 = 1 << 30;
+    /// Set in changes of relations of which any part may have changed.
+    const ANYWHERE: u32 = 1 << 29;
+    /// Set in changes of a part.
+    const PART: u32 = 1 << 28;
 
-    /// A change of what a slot stands for.
+    /// A change of what a slot stands for: the rows of a relation.
     #[must_use]
     pub const fn slot(slot: SlotId) -> Self {
-        Self(slot.0 & !Self::CATALOG)
+        Self(slot.0 & (Self::PART - 1))
+    }
+
+    /// A change of a part of a relation, which is noted as well.
+    #[must_use]
+    pub const fn part(slot: SlotId) -> Self {
+        Self(Self::PART | Self::slot(slot).0)
     }
 
     /// A change of a catalog.
@@ -48,18 +61,31 @@ impl Change {
     #[must_use]
     pub const fn kind(self) -> ChangeKind {
         if self.0 & Self::CATALOG == 0 {
-            ChangeKind::Slot(SlotId(self.0))
+            let slot = SlotId(self.0 & (Self::PART - 1));
+            if self.0 & Self::ANYWHERE == 0 { ChangeKind::Slot(slot) } else { ChangeKind::Anywhere(slot) }
         } else if self.0 & Self::IN_PLACE == 0 {
             ChangeKind::Catalog(self.0 as u16)
         } else {
             ChangeKind::CatalogInPlace(self.0 as u16)
         }
     }
+
+    const fn is_part(self) -> bool {
+        self.0 & (Self::CATALOG | Self::PART) == Self::PART
+    }
+
+    /// Returns true if this says all that the other one does.
+    const fn covers(self, other: Self) -> bool {
+        self.0 & !(Self::ANYWHERE & !other.0) == other.0
+    }
 }
 
 /// The table has no place for a further note.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;
+
+/// A transaction with so many blocks gets no further one for parts.
+const MOST_WITH_PARTS: usize = 16;
 
 /// The place of a block plus one; 0 = none.
 type Link = u16;
@@ -93,6 +119,8 @@ pub struct ChangeTable<const N: usize, const CHAINS: usize, const PLACES: usize>
     free: Link,
     /// Blocks from here on were never used.
     untouched: Link,
+    /// How many blocks are in use.
+    used: Link,
 }
 
 impl<const N: usize, const CHAINS: usize, const PLACES: usize> ChangeTable<N, CHAINS, PLACES> {
@@ -101,19 +129,21 @@ impl<const N: usize, const CHAINS: usize, const PLACES: usize> ChangeTable<N, CH
     pub const fn new() -> Self {
         const { assert!(N < Link::MAX as usize, "blocks are linked in 16 bits") };
         let block = Block { xid: 0, len: 0, next: 0, changes: [Change(0); PLACES] };
-        Self { blocks: [block; N], chains: [0; CHAINS], free: 0, untouched: 0 }
+        Self { blocks: [block; N], chains: [0; CHAINS], free: 0, untouched: 0, used: 0 }
     }
 
     /// Notes that the transaction has changed something, unless that is noted already.
     ///
     /// # Errors
-    /// [`Full`] if there is no place left. Nothing was noted then, and what was noted before stays.
+    /// [`Full`] if there is no place left. Nothing was noted then, and what was noted before stays. For parts there is
+    /// no place either if the transaction has many blocks, or half of all are in use: call `forget_parts` then.
     pub fn note(&mut self, xid: u32, change: Change) -> Result<(), Full> {
-        let (mut link, mut open) = (self.chains[Self::chain_of(xid)], 0);
+        let (mut link, mut open, mut own) = (self.chains[Self::chain_of(xid)], 0, 0);
         while link != 0 {
             let block = self.at(link);
             if block.xid == xid {
-                if block.noted().contains(&change) {
+                own += 1;
+                if block.noted().iter().any(|noted| noted.covers(change)) {
                     return Ok(());
                 }
                 if usize::from(block.len) < PLACES {
@@ -123,6 +153,9 @@ impl<const N: usize, const CHAINS: usize, const PLACES: usize> ChangeTable<N, CH
             link = block.next;
         }
         if open == 0 {
+            if change.is_part() && (own >= MOST_WITH_PARTS || usize::from(self.used) >= N / 2) {
+                return Err(Full);
+            }
             open = self.take_block(xid)?;
         }
         let block = self.at_mut(open);
@@ -149,17 +182,41 @@ impl<const N: usize, const CHAINS: usize, const PLACES: usize> ChangeTable<N, CH
         self.forget_of_chain(Self::chain_of(xid), |other| other == xid);
     }
 
-    /// Notes of `parent` what is noted of `child`, and forgets it of that.
+    /// Notes that any part may have changed of each relation that is noted of the transaction. Needs no place.
+    pub fn forget_parts(&mut self, xid: u32) {
+        let mut link = self.chains[Self::chain_of(xid)];
+        while link != 0 {
+            let block = self.at_mut(link);
+            if block.xid == xid {
+                let relations =
+                    block.changes.iter_mut().filter(|change| change.0 & (Change::CATALOG | Change::PART) == 0);
+                relations.for_each(|change| change.0 |= Change::ANYWHERE);
+            }
+            link = block.next;
+        }
+    }
+
+    /// Notes of `parent` what is noted of `child`, and forgets it of that. Parts for which there is no place are
+    /// forgotten.
     ///
     /// # Errors
-    /// [`Full`] if there is no place for all of it. Some of it may be lost then.
+    /// [`Full`] if there is no place for all else. Some of it may be lost then.
     pub fn pass_on(&mut self, child: u32, parent: u32) -> Result<(), Full> {
         let mut taken = self.take_out(Self::chain_of(child), |other| other == child);
+        let mut parts_are_lost = false;
         while taken != 0 {
             let block = *self.at(taken);
             self.give_back(taken);
-            block.noted().iter().try_for_each(|change| self.note(parent, *change))?;
+            for change in block.noted() {
+                match self.note(parent, *change) {
+                    Err(Full) if change.is_part() => parts_are_lost = true,
+                    noted => noted?,
+                }
+            }
             taken = block.next;
+        }
+        if parts_are_lost {
+            self.forget_parts(parent);
         }
         Ok(())
     }
@@ -175,7 +232,7 @@ impl<const N: usize, const CHAINS: usize, const PLACES: usize> ChangeTable<N, CH
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.chains.fill(0);
-        (self.free, self.untouched) = (0, 0);
+        (self.free, self.untouched, self.used) = (0, 0, 0);
     }
 
     /// The block at a link that is not 0. The remainder changes nothing: it shows the compiler that the index is
@@ -234,6 +291,7 @@ impl<const N: usize, const CHAINS: usize, const PLACES: usize> ChangeTable<N, CH
         } else {
             return Err(Full);
         };
+        self.used += 1;
         let first = std::mem::replace(&mut self.chains[Self::chain_of(xid)], link);
         let block = self.at_mut(link);
         (block.xid, block.len, block.next) = (xid, 0, first);
@@ -243,6 +301,7 @@ impl<const N: usize, const CHAINS: usize, const PLACES: usize> ChangeTable<N, CH
     fn give_back(&mut self, link: Link) {
         self.at_mut(link).next = self.free;
         self.free = link;
+        self.used = self.used.wrapping_sub(1);
     }
 }
 

@@ -71,14 +71,20 @@ impl<'a> Versions<'a> {
     /// the slots of values in the place of the slot of the relation (`tracked`).
     #[must_use]
     pub fn coarse(&self, database: u32, relation: u32) -> SlotId {
-        SlotId(self.relation(database, relation).0 + 1)
+        Self::beside(self.relation(database, relation))
+    }
+
+    /// The coarse slot of a relation whose slot is given.
+    #[must_use]
+    pub const fn beside(whole: SlotId) -> SlotId {
+        SlotId(whole.0 + 1)
     }
 
     /// The slots to which each change of a relation is published, unless it is known which values it concerns.
     #[must_use]
     pub fn of_relation(&self, database: u32, relation: u32) -> [SlotId; 2] {
         let whole = self.relation(database, relation);
-        [whole, SlotId(whole.0 + 1)]
+        [whole, Self::beside(whole)]
     }
 
     /// The slot for the rows of a relation that have a value in a column, which is given by its hash.

@@ -136,7 +136,7 @@ impl From<LineState> for Line {
 }
 
 /// How many relations are tracked, and which: another one for each change of that. It need not agree with the lines at
-/// every moment, so nothing may rest on it but what is worth doing.
+/// every moment. But who begins after `open` has returned finds the relation counted, as long as a line names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage(u32);
 
@@ -184,7 +184,7 @@ impl<'a> Registry<'a> {
         &self.lines[line_of(database, relation)]
     }
 
-    /// How many relations are tracked, as a hint.
+    /// How many relations are tracked.
     #[inline]
     #[must_use]
     pub fn usage(&self) -> Usage {

@@ -3,6 +3,8 @@
 //! concerns the zones where its old and its new version lie. A version never moves to another block, unless the table
 //! is rewritten, which is a change of its definition.
 
+use crate::versions::columns::{ColumnValue, TrackedColumns};
+
 /// The number of the column that stands for zones of one block. No table has that many columns.
 const FIRST: i16 = 0x7f00;
 /// The largest zones have so many blocks, by its binary logarithm.
@@ -18,6 +20,11 @@ pub const fn zones_of(size: u32) -> i16 {
 #[must_use]
 pub const fn size_of_zones(column: i16) -> Option<u32> {
     if column >= FIRST && column <= zones_of(LARGEST) { Some((column - FIRST) as u32) } else { None }
+}
+
+/// The zones in which a block lies, as values of those of a relation's columns that stand for zones.
+pub fn zones_at(columns: &TrackedColumns, block: u32) -> impl Iterator<Item = ColumnValue> + use<> {
+    columns.iter().filter_map(move |column| Some((column, u64::from(block >> size_of_zones(column)?))))
 }
 
 /// How many blocks a zone of a table with so many blocks should have, by its binary logarithm: there are `most` at

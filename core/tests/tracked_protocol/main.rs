@@ -5,11 +5,10 @@
 
 mod model;
 mod one_line;
+mod rules;
 
-use model::{
-    ALL_RULES, Act, Close, Free, Model, Move, NAME, OF_QUIET_COLUMNS, Open, Outcome, Past, PublishPast, QUESTIONS,
-    ReadNext, Rules, SEEN, Settle, VISITS,
-};
+use model::{Model, NAME, OF_QUIET_COLUMNS, Outcome, QUESTIONS, SEEN, VISITS};
+use rules::{ALL_RULES, Act, Close, Free, Move, Open, Past, PublishPast, ReadNext, Rules, Settle};
 
 const TAKEN_IN: [Act; 4] = [Open(1, 0), ReadNext, PublishPast, Settle];
 const READ_TOO_EARLY: [Act; 4] = [ReadNext, Open(1, 0), PublishPast, Settle];
@@ -23,12 +22,18 @@ const THEN_MORE: [Act; 4] = [Open(2, SEEN | VISITS), ReadNext, PublishPast, Sett
 fn explore(xids: &[u64], acts: &[&[Act]], readers: usize, rules: Rules) -> Outcome {
     let acts = acts.concat();
     let changes: Vec<u64> = xids.iter().map(|_| NAME).collect();
-    Model { xids, changes: &changes, questions: &QUESTIONS, acts: &acts, rules }.explore(readers)
+    Model { xids, changes: &changes, questions: &QUESTIONS, acts: &acts, rules, replayed: false }.explore(readers)
+}
+
+fn explore_replayed(xids: &[u64], acts: &[&[Act]], readers: usize, rules: Rules) -> Outcome {
+    let acts = acts.concat();
+    let changes: Vec<u64> = xids.iter().map(|_| NAME).collect();
+    Model { xids, changes: &changes, questions: &QUESTIONS, acts: &acts, rules, replayed: true }.explore(readers)
 }
 
 fn explore_quiet(changes: &[u64], acts: &[&[Act]], rules: Rules) -> Outcome {
     let (acts, xids) = (acts.concat(), &[1, 2][..changes.len()]);
-    Model { xids, changes, questions: &OF_QUIET_COLUMNS, acts: &acts, rules }.explore(2)
+    Model { xids, changes, questions: &OF_QUIET_COLUMNS, acts: &acts, rules, replayed: false }.explore(2)
 }
 
 fn holds(xids: &[u64], acts: &[&[Act]], readers: usize) {
@@ -128,6 +133,48 @@ fn the_search_finds_what_each_missing_rule_breaks() {
     ];
     for (name, rules, acts) in cases {
         let caught = [1, 2].into_iter().any(|writers| explore(&[1, 2][..writers], acts, 2, rules).violations > 0);
+        assert!(caught, "{name}: not caught");
+    }
+}
+
+#[test]
+fn replay_while_a_relation_comes_and_goes() {
+    if QUICK {
+        return;
+    }
+    let one: [&[&[Act]]; 3] =
+        [&[&TAKEN_IN, &TAKEN_OUT, &TAKEN_IN], &[&TAKEN_IN, &SECOND_COLUMN, &TAKEN_OUT], &[&TAKEN_IN, &TAKEN_OUT]];
+    let two: [&[&[Act]]; 3] = [&[&TAKEN_IN], &[&TAKEN_IN, &TAKEN_OUT], &[&TAKEN_IN, &SECOND_COLUMN]];
+    let cases = one.map(|acts| (&[1][..], acts)).into_iter().chain(two.map(|acts| (&[1, 2][..], acts)));
+    for (xids, acts) in cases {
+        let outcome = explore_replayed(xids, acts, 2, ALL_RULES);
+        assert_eq!(outcome.violations, 0, "{xids:?} {acts:?}");
+        assert!(outcome.hits_beside_changes > 0, "{xids:?} {acts:?}: no answer has outlived a change of another value");
+    }
+}
+
+#[test]
+fn the_search_finds_what_each_missing_rule_of_replay_breaks() {
+    if QUICK {
+        return;
+    }
+    let rules = ALL_RULES;
+    let beside: &[&[Act]] = &[&TAKEN_IN, &SECOND_COLUMN];
+    let cases: [(&str, Rules, &[&[Act]]); 10] = [
+        ("the past", Rules { past: Past::Nothing, ..rules }, &[&TAKEN_IN]),
+        ("those of the past that have ended", Rules { past: Past::Running, ..rules }, &[&TAKEN_IN]),
+        ("the past of another column", Rules { unknown_values_count: false, ..rules }, beside),
+        ("next", rules, &[&READ_TOO_EARLY]),
+        ("settled", Rules { only_settled_lines_are_used: false, ..rules }, &[&TAKEN_IN]),
+        ("closing", Rules { closing_lines_count: false, ..rules }, &[&TAKEN_IN, &TAKEN_OUT]),
+        ("move", Rules { coarse_moves_at_the_end: false, ..rules }, &[&TAKEN_IN, &TAKEN_OUT]),
+        ("order", Rules { coarse_is_read_before_the_line: false, ..rules }, &[&TAKEN_IN, &TAKEN_OUT]),
+        ("values", Rules { values_are_seen_whole: false, ..rules }, &[&TAKEN_IN]),
+        ("coarse at the end", Rules { coarse_is_kept: false, ..rules }, &[&TAKEN_IN, &TAKEN_OUT]),
+    ];
+    for (name, rules, acts) in cases {
+        let caught =
+            [1, 2].into_iter().any(|writers| explore_replayed(&[1, 2][..writers], acts, 2, rules).violations > 0);
         assert!(caught, "{name}: not caught");
     }
 }

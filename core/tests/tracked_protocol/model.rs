@@ -7,6 +7,7 @@ use arrow_cache_core::versions::tracked::{LineState, Step};
 use std::collections::{BTreeSet, HashSet};
 
 use crate::one_line::{DATABASE, RELATION, wish, with};
+use crate::rules::{Act, Close, Free, Move, Open, Past, PublishPast, ReadNext, Rules, Settle};
 
 /// The slots: the coarse one, that of the value which each writer changes rows of in either column, that of one which
 /// none changes in the first, those of the same values for changes of quiet columns, and that of rows of which the
@@ -46,65 +47,6 @@ struct Writer {
     noted: Option<TrackedColumns>,
     found: Option<TrackedColumns>,
 }
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Past {
-    Whole,
-    /// Only those who still run.
-    Running,
-    Nothing,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Rules {
-    pub past: Past,
-    pub only_settled_lines_are_used: bool,
-    pub closing_lines_count: bool,
-    pub coarse_moves_at_the_end: bool,
-    pub coarse_is_read_before_the_line: bool,
-    pub counts_are_compared: bool,
-    pub generations_are_compared: bool,
-    pub quiet_columns_only_shrink: bool,
-    pub quiet_changes_concern_those_who_read: bool,
-    pub all_changed_columns_must_be_quiet: bool,
-    pub values_are_seen_whole: bool,
-    pub coarse_is_kept: bool,
-    pub unknown_values_are_published: bool,
-    pub unknown_values_count: bool,
-    pub only_the_same_quiet_columns_are_beside: bool,
-}
-
-pub const ALL_RULES: Rules = Rules {
-    past: Past::Whole,
-    only_settled_lines_are_used: true,
-    closing_lines_count: true,
-    coarse_moves_at_the_end: true,
-    coarse_is_read_before_the_line: true,
-    counts_are_compared: true,
-    generations_are_compared: true,
-    quiet_columns_only_shrink: true,
-    quiet_changes_concern_those_who_read: true,
-    all_changed_columns_must_be_quiet: true,
-    values_are_seen_whole: true,
-    coarse_is_kept: true,
-    unknown_values_are_published: true,
-    unknown_values_count: true,
-    only_the_same_quiet_columns_are_beside: true,
-};
-
-/// What the registrar does next.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Act {
-    /// The column, and what the answers do not read that wish for it.
-    Open(i16, u64),
-    ReadNext,
-    PublishPast,
-    Settle,
-    Close,
-    Move,
-    Free,
-}
-pub use Act::{Close, Free, Move, Open, PublishPast, ReadNext, Settle};
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Snapshot {
@@ -164,6 +106,8 @@ pub struct Model<'a> {
     pub questions: &'a [Question],
     pub acts: &'a [Act],
     pub rules: Rules,
+    /// One process replays what the writers do, and publishes for them. It notes what they change when it replays that.
+    pub replayed: bool,
 }
 
 impl Model<'_> {
@@ -228,9 +172,23 @@ impl Model<'_> {
             }
             None => vec![COARSE],
         };
+        self.publish_to(world, place, &slots);
+    }
+
+    /// Publishes what the process that replays has noted of a writer: values, if the relation was tracked then. It is
+    /// not asked whether it is tracked now.
+    fn publish_replayed(&self, world: &mut World, place: usize) {
+        for number in world.writers[place].found.iter().flat_map(TrackedColumns::iter) {
+            let slot = Slot::from(world.slots[number as usize]);
+            slot.publish_replayed(self.xids[place], 0);
+            world.slots[number as usize] = slot.read();
+        }
+    }
+
+    fn publish_to(&self, world: &mut World, place: usize, slots: &[usize]) {
         let (xid, running) = (self.xids[place], self.running(world));
         let oldest = running.iter().copied().fold(xid, u64::min);
-        for number in slots {
+        for &number in slots {
             let slot = Slot::from(world.slots[number]);
             slot.publish(xid, oldest, |other| running.contains(&other), 0);
             world.slots[number] = slot.read();
@@ -249,7 +207,13 @@ impl Model<'_> {
 
     fn write(&self, world: &World, place: usize) -> Option<World> {
         let mut next = world.clone();
+        let is_publishing = |other: &Writer| other.at == At::Published;
+        if self.replayed && !is_publishing(&world.writers[place]) && world.writers.iter().any(is_publishing) {
+            return None;
+        }
         next.writers[place].at = match world.writers[place].at {
+            // Nobody asks before the id is known.
+            At::Waiting if self.replayed => At::Asked,
             At::Waiting => {
                 next.writers[place].noted = self.tracked_for_writers(world);
                 At::Asked
@@ -267,7 +231,11 @@ impl Model<'_> {
                 At::AskedAgain
             }
             At::AskedAgain => {
-                self.publish(&mut next, place);
+                if self.replayed {
+                    self.publish_replayed(&mut next, place);
+                } else {
+                    self.publish(&mut next, place);
+                }
                 At::Published
             }
             At::Published => At::Gone,

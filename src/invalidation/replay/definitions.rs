@@ -37,7 +37,7 @@ pub fn redefined_by(commit: &Ended<'_>, changes: &ReplayedChanges) -> Definition
     for part in commit.all() {
         changes.for_each(part, |change| match change.kind() {
             // Rows of a file that is not known to be that of a catalog.
-            ChangeKind::Slot(_) => has_rows = true,
+            ChangeKind::Slot(_) | ChangeKind::Anywhere(_) => has_rows = true,
             ChangeKind::Catalog(catalog) => {
                 redefined.add(catalog.into(), None);
                 note(catalog);
@@ -94,7 +94,7 @@ pub fn for_each_slot(
         if unsafe { message.id } == RELATION {
             // SAFETY: it is of this kind.
             let (database, relation) = unsafe { (message.rc.dbId.to_u32(), message.rc.relId.to_u32()) };
-            visit(versions.relation(database, relation));
+            versions.of_relation(database, relation).into_iter().for_each(&mut visit);
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use arrow_cache_core::{ChangeKind, Counter, ReplayFault, ReplayedChanges, SlotId, widen_xid};
+use arrow_cache_core::{Change, ChangeKind, Counter, Full, ReplayFault, ReplayedChanges, SlotId, Versions, widen_xid};
 use pgrx::pg_sys;
 use pgrx::pg_sys::HotStandbyState::STANDBY_SNAPSHOT_PENDING;
 
@@ -21,6 +21,9 @@ use crate::shmem;
 /// Most files of which `known` tells at once. A power of two.
 const MOST_KNOWN: usize = 65_536;
 
+/// Most parts, and relations beside parts, of which `known_parts` tells at once. A power of two.
+const MOST_KNOWN_PARTS: usize = 4096;
+
 /// What no record names.
 const NOTHING: (u32, RelationFile) = (0, RelationFile { database: 0, number: 0 });
 
@@ -32,11 +35,27 @@ pub struct Publisher {
     /// earlier one has changed, and a transaction may change thousands of leaves in turns. It is in the place of its
     /// hash, or not at all. What has ended changes nothing more, so that it may stay.
     known: [(u32, RelationFile); MOST_KNOWN],
+    /// The same of what else is noted of a file while it is tracked.
+    known_parts: [(u32, Change); MOST_KNOWN_PARTS],
+    /// The last record of which parts were noted: others of the transaction often follow that name the same blocks.
+    last: (u32, RelationFile, Blocks),
+}
+
+/// The blocks that a record names, two at most.
+type Blocks = (Option<u32>, Option<u32>);
+
+fn named_by(record: WalRecord<'_>, file: RelationFile) -> Blocks {
+    let mut blocks = record.blocks_of(file);
+    (blocks.next(), blocks.next())
 }
 
 /// It lies where pages that are not touched take no memory: only the startup process touches it.
-static PUBLISHER: Local<UnsafeCell<Publisher>> =
-    Local::new(UnsafeCell::new(Publisher { changes: ReplayedChanges::new(), known: [NOTHING; MOST_KNOWN] }));
+static PUBLISHER: Local<UnsafeCell<Publisher>> = Local::new(UnsafeCell::new(Publisher {
+    changes: ReplayedChanges::new(),
+    known: [NOTHING; MOST_KNOWN],
+    known_parts: [(0, Change(0)); MOST_KNOWN_PARTS],
+    last: (NOTHING.0, NOTHING.1, (None, None)),
+}));
 
 /// The publisher of this process.
 ///
@@ -91,16 +110,64 @@ impl Publisher {
         if self.known[place] == (xid, file) && !is_in_place {
             return;
         }
+        if self.last.0 == xid && !is_in_place && self.last == (xid, file, named_by(record, file)) {
+            return;
+        }
         let Some(store) = shmem::store_without_area() else { return };
         let Some(change) = rows::change(record, file, store.versions()) else { return };
         if xid == 0 {
             return switch_off(ReplayFault::UnknownRecord);
         }
-        if self.changes.note(xid, change).is_err() {
-            self.forget_all();
-        } else if !is_in_place {
-            self.known[place] = (xid, file);
+        // Asked when the id of the transaction is among those that have begun: whoever has the file tracked after this
+        // publishes all of these (S8).
+        let registry = store.registry();
+        let tracked = if registry.usage().is_none() || is_in_place {
+            None
+        } else {
+            registry.columns_of(file.database, file.number)
+        };
+        let noted = match tracked {
+            None => self.changes.note(xid, change).map(|()| !is_in_place),
+            Some(tracked) => {
+                self.last = (xid, file, named_by(record, file));
+                self.note_parts(xid, change, rows::parts(record, file, tracked, store.versions()))
+            }
+        };
+        match noted {
+            Ok(true) => self.known[place] = (xid, file),
+            Ok(false) => {}
+            Err(Full) => self.forget_all(),
         }
+    }
+
+    /// Notes a change of some parts of a file. Returns true if the transaction need not note more of the file, since it
+    /// has changed too many of them.
+    #[inline(never)]
+    fn note_parts(&mut self, xid: u32, whole: Change, parts: impl Iterator<Item = Change>) -> Result<bool, Full> {
+        self.note_once(xid, whole)?;
+        for part in parts {
+            if self.note_once(xid, part).is_err() {
+                self.changes.forget_parts(xid);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn note_once(&mut self, xid: u32, change: Change) -> Result<(), Full> {
+        let place = (xid.wrapping_mul(0x9e37_79b1) ^ change.0) as usize % MOST_KNOWN_PARTS;
+        if self.known_parts[place] != (xid, change) {
+            self.changes.note(xid, change)?;
+            self.known_parts[place] = (xid, change);
+        }
+        Ok(())
+    }
+
+    /// Forgets which notes there are: they are gone, or ids come again when they have gone round.
+    fn forget_known(&mut self) {
+        self.known.fill(NOTHING);
+        self.known_parts.fill((0, Change(0)));
+        self.last = (NOTHING.0, NOTHING.1, (None, None));
     }
 
     /// Forgets what those who run now have changed, as there is no room for it. So nobody may store anything before
@@ -109,15 +176,14 @@ impl Publisher {
     #[inline(never)]
     fn forget_all(&mut self) {
         self.changes.clear();
-        self.known.fill(NOTHING);
+        self.forget_known();
         begin_anew();
     }
 
     /// Forgets what transactions have changed that have ended without a record, on a primary that has crashed.
     pub fn forget_older(&mut self, oldest_running: u32) {
         self.changes.forget_older(oldest_running);
-        // Ids come again when they have gone round.
-        self.known.fill(NOTHING);
+        self.forget_known();
     }
 
     /// A record of transactions: publishes commits.
@@ -143,7 +209,7 @@ impl Publisher {
         let store = shmem::store_without_area()?;
         let versions = store.versions();
         let xid = widen_xid(compat::next_full_transaction_id(), commit.xid);
-        let (mut count, mut last, mut has_catalogs) = (0, None, false);
+        let (mut count, mut overflows, mut last, mut has_catalogs) = (0, 0, None, false);
         let mut publish = |slot: SlotId| {
             // Sub-transactions often change the same.
             if last.replace(slot) != Some(slot) {
@@ -154,6 +220,10 @@ impl Publisher {
         for part in commit.all() {
             self.changes.for_each(part, |change| match change.kind() {
                 ChangeKind::Slot(slot) => publish(slot),
+                ChangeKind::Anywhere(slot) => {
+                    overflows += 1;
+                    [slot, Versions::beside(slot)].into_iter().for_each(&mut publish);
+                }
                 ChangeKind::Catalog(_) | ChangeKind::CatalogInPlace(_) => has_catalogs = true,
             });
         }
@@ -173,6 +243,9 @@ impl Publisher {
             for_each_slot(redefined, commit, versions, publish);
         }
         store.counters().add(store.stripe(), Counter::Invalidations, count);
+        if overflows > 0 {
+            store.counters().add(store.stripe(), Counter::CoarseOverflow, overflows);
+        }
         self.forget(commit);
         redefined.are_some().then_some(redefined)
     }

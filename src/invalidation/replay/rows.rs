@@ -1,6 +1,7 @@
 //! What a record of the heap changes, for whoever reads rows. Keeps nothing.
 
-use arrow_cache_core::{Change, Versions};
+use arrow_cache_core::versions::zones::zones_at;
+use arrow_cache_core::{Change, TrackedColumns, Versions};
 use pgrx::pg_sys::RmgrIds;
 
 use crate::invalidation::catalogs::is_meaningful_catalog;
@@ -54,4 +55,17 @@ pub fn change(record: WalRecord<'_>, file: RelationFile, versions: Versions<'_>)
         // with.
         (catalog, true) => (record.transaction() != 0).then_some(Change::catalog_in_place(catalog)),
     }
+}
+
+/// What a record of such a kind changes of a file of which these columns are tracked: the zones of the blocks that it
+/// names. These are those where rows were before and after it: the first block, and of an UPDATE that moves a row the
+/// second one, where the old version lies.
+pub fn parts(
+    record: WalRecord<'_>,
+    file: RelationFile,
+    tracked: TrackedColumns,
+    versions: Versions<'_>,
+) -> impl Iterator<Item = Change> {
+    let zones = record.blocks_of(file).flat_map(move |block| zones_at(&tracked, block));
+    zones.map(move |(column, zone)| Change::part(versions.value(file.database, file.number, column, zone)))
 }
