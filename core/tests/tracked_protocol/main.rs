@@ -5,6 +5,7 @@
 
 mod model;
 mod one_line;
+mod publishing;
 
 use model::{
     ALL_RULES, Act, Close, Free, Model, Move, NAME, OF_QUIET_COLUMNS, Open, Outcome, Past, PublishPast, QUESTIONS,

@@ -7,6 +7,7 @@ use arrow_cache_core::versions::tracked::{LineState, Step};
 use std::collections::{BTreeSet, HashSet};
 
 use crate::one_line::{DATABASE, RELATION, wish, with};
+use crate::publishing::published;
 
 /// The slots: the coarse one, that of the value which each writer changes rows of in either column, that of one which
 /// none changes in the first, those of the same values for changes of quiet columns, and that of rows of which the
@@ -231,9 +232,8 @@ impl Model<'_> {
         let (xid, running) = (self.xids[place], self.running(world));
         let oldest = running.iter().copied().fold(xid, u64::min);
         for number in slots {
-            let slot = Slot::from(world.slots[number]);
-            slot.publish(xid, oldest, |other| running.contains(&other), 0);
-            world.slots[number] = slot.read();
+            let is_of_value = ![COARSE, UNKNOWN].contains(&number);
+            world.slots[number] = published(world.slots[number], is_of_value, (xid, oldest), &running);
         }
     }
 
