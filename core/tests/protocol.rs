@@ -4,6 +4,7 @@
 
 use arrow_cache_core::versions::slot::{Ended, Slot, SlotState};
 use arrow_cache_core::versions::snapshot::SnapshotView;
+use arrow_cache_core::versions::value_slot::ValueSlot;
 use arrow_cache_core::versions::xid_window::XidWindow;
 use std::collections::{BTreeSet, HashSet};
 
@@ -86,6 +87,8 @@ struct World {
     oldest: Vec<u64>,
     /// Which publishers each writer found to have ended.
     ended: Vec<Ended>,
+    /// What each writer found in the slot of a value, and what it is to become.
+    found: Vec<(u64, u64)>,
     readers: Vec<Reader>,
     slot: SlotState,
     /// Stored results: version and the committed writers they show, by bit.
@@ -102,20 +105,24 @@ struct Outcome {
 struct Model<'a> {
     writers: &'a [Writer],
     rules: Rules,
+    /// The slot is that of a value.
+    is_value: bool,
 }
 
 impl Model<'_> {
     fn start(&self, readers: usize) -> World {
-        let slot = Slot::from(SlotState::default());
+        let (slot, value) = (Slot::from(SlotState::default()), ValueSlot::from(0));
         for early in self.writers.iter().filter(|writer| writer.from == Published) {
             slot.publish(early.xid, 1, |_| true, 0);
+            value.publish(early.xid, 1, |_| true);
         }
         World {
             steps: self.writers.iter().map(|writer| writer.from).collect(),
             oldest: vec![0; self.writers.len()],
             ended: vec![Ended::default(); self.writers.len()],
+            found: vec![(0, 0); self.writers.len()],
             readers: vec![Reader::Before; readers],
-            slot: slot.read(),
+            slot: if self.is_value { value.read() } else { slot.read() },
             entries: BTreeSet::new(),
         }
     }
@@ -156,16 +163,33 @@ impl Model<'_> {
             let asked = self.rules.publishers_are_asked && (self.rules.folded_are_asked || pending.contains(&xid));
             asked && running.contains(&xid)
         };
-        world.ended[position] =
-            Slot::from(world.slot).find_ended(self.writers[position].xid, world.oldest[position], ask);
-        world.oldest[position] = 0;
+        let (xid, oldest) = (self.writers[position].xid, world.oldest[position]);
+        if self.is_value {
+            let value = ValueSlot::from(world.slot.version);
+            value.publish(xid, oldest, ask);
+            world.found[position] = (world.slot.version, value.version());
+        } else {
+            world.ended[position] = Slot::from(world.slot).find_ended(xid, oldest, ask);
+            world.oldest[position] = 0;
+        }
     }
 
-    fn publish(&self, world: &mut World, position: usize) {
+    /// Returns true if it is done: the slot of a value must be as it was found.
+    fn publish(&self, world: &mut World, position: usize) -> bool {
+        if self.is_value {
+            let (before, after) = std::mem::take(&mut world.found[position]);
+            if world.slot.version != before {
+                return false;
+            }
+            world.slot = ValueSlot::from(after).read();
+            world.oldest[position] = 0;
+            return true;
+        }
         let slot = Slot::from(world.slot);
         slot.enter(self.writers[position].xid, &world.ended[position], 0);
         world.slot = slot.read();
         world.ended[position] = Ended::default();
+        true
     }
 
     fn write(&self, world: &World, position: usize) -> Option<World> {
@@ -190,12 +214,11 @@ impl Model<'_> {
                 Looked
             }
             Looked if self.rules.publish_before_end => {
-                self.publish(&mut next, position);
-                Published
+                [Measured, Published][usize::from(self.publish(&mut next, position))]
             }
             Looked => Published,
             Published if !self.rules.publish_before_end => {
-                self.publish(&mut next, position);
+                let _ = self.publish(&mut next, position);
                 Gone
             }
             Published if writer.publishes_twice => {
@@ -206,10 +229,7 @@ impl Model<'_> {
                 self.find_ended(&mut next, position);
                 LookedAgain
             }
-            LookedAgain => {
-                self.publish(&mut next, position);
-                PublishedAgain
-            }
+            LookedAgain => [MeasuredAgain, PublishedAgain][usize::from(self.publish(&mut next, position))],
             Published | PublishedAgain => Gone,
             Gone => return None,
         };
@@ -222,7 +242,7 @@ impl Model<'_> {
             Reader::Before => next.readers[position] = Reader::Took(self.snapshot(world)),
             Reader::Took(snapshot) => {
                 next.readers[position] = Reader::Done;
-                let mut state = Slot::from(world.slot).read();
+                let mut state = world.slot;
                 if !self.rules.window_is_checked {
                     state.window = XidWindow::default();
                 }
@@ -276,15 +296,18 @@ fn in_order(mut world: World) -> World {
     world
 }
 
-fn explore(writers: &[Writer], readers: usize, rules: Rules) -> Outcome {
-    Model { writers, rules }.explore(readers)
+fn explore(writers: &[Writer], readers: usize, rules: Rules, is_value: bool) -> Outcome {
+    Model { writers, rules, is_value }.explore(readers)
 }
 
+/// On the slot of a relation, and on that of a value.
 fn holds(writers: &[Writer], readers: usize) {
-    let outcome = explore(writers, readers, ALL_RULES);
-    let xids: Vec<u64> = writers.iter().map(|writer| writer.xid).collect();
-    assert_eq!(outcome.violations, 0, "{xids:?}");
-    assert!(outcome.hits > 0, "{xids:?}: nobody was ever served, {} states prove nothing", outcome.states);
+    for is_value in [false, true] {
+        let outcome = explore(writers, readers, ALL_RULES, is_value);
+        let xids: Vec<u64> = writers.iter().map(|writer| writer.xid).collect();
+        assert_eq!(outcome.violations, 0, "{xids:?}");
+        assert!(outcome.hits > 0, "{xids:?}: nobody was ever served, {} states prove nothing", outcome.states);
+    }
 }
 
 const READERS: usize = if cfg!(miri) { 2 } else { 3 };
@@ -387,7 +410,11 @@ fn the_search_finds_what_each_missing_rule_breaks() {
         ("version", Rules { versions_are_compared: false, ..ALL_RULES }, two.to_vec()),
     ];
     for (name, rules, writers) in cases {
-        assert!(explore(&writers, 2, rules).violations > 0, "{name}: not caught");
-        assert_eq!(explore(&writers, 2, ALL_RULES).violations, 0, "{name}");
+        assert!(explore(&writers, 2, rules, false).violations > 0, "{name}: not caught");
+        assert_eq!(explore(&writers, 2, ALL_RULES, false).violations, 0, "{name}");
+        // It has no publishers but those of its window.
+        if rules.pending_is_checked {
+            assert!(explore(&writers, 2, rules, true).violations > 0, "{name}: not caught on the slot of a value");
+        }
     }
 }

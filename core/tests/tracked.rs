@@ -5,9 +5,10 @@ use arrow_cache_core::versions::columns::{
 };
 use arrow_cache_core::versions::places::LINES;
 use arrow_cache_core::versions::slot::{Slot, SlotState};
-use arrow_cache_core::versions::slots::{Versions, slot_count};
+use arrow_cache_core::versions::slots::{Versions, slot_count, value_count};
 use arrow_cache_core::versions::snapshot::SnapshotView;
 use arrow_cache_core::versions::tracked::{Line, LineState, Registry, TrackedRelation};
+use arrow_cache_core::versions::value_slot::ValueSlot;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 const MINUTE: i64 = 60_000_000;
@@ -15,6 +16,7 @@ const MINUTE: i64 = 60_000_000;
 struct Block {
     lines: Box<[Line; LINES]>,
     slots: Vec<Slot>,
+    values: Vec<ValueSlot>,
     floor: AtomicU64,
 }
 
@@ -25,6 +27,7 @@ impl Block {
         Self {
             lines: lines.try_into().unwrap_or_else(|_| unreachable!("as many as there are")),
             slots,
+            values: (0..value_count(0)).map(|_| ValueSlot::from(0)).collect(),
             floor: AtomicU64::new(1),
         }
     }
@@ -34,7 +37,7 @@ impl Block {
     }
 
     fn versions(&self) -> Versions<'_> {
-        Versions::new(&self.slots, &self.floor)
+        Versions::new(&self.slots, &self.values, &self.floor)
     }
 
     fn take_in(&self, relation: u32, column: i16, now: i64) {

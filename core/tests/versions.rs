@@ -1,8 +1,9 @@
 //! Slots, snapshots and the base floor, one rule at a time; torn reads.
 
 use arrow_cache_core::versions::slot::{Slot, SlotState};
-use arrow_cache_core::versions::slots::{DATABASE_SLOTS, FIXED_SLOTS, SlotId, Versions, slot_count};
+use arrow_cache_core::versions::slots::{DATABASE_SLOTS, FIXED_SLOTS, SlotId, Versions, slot_count, value_count};
 use arrow_cache_core::versions::snapshot::SnapshotView;
+use arrow_cache_core::versions::value_slot::ValueSlot;
 use arrow_cache_core::versions::xid_window::XidWindow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -247,15 +248,15 @@ fn bump_moves_the_version_alone() {
     assert_eq!(slot.read(), SlotState { version: 2, pending: [10, 0, 0], window: NO_WINDOW, last_change: 7 });
 }
 
-fn all_slots() -> Vec<Slot> {
-    (0..slot_count(0)).map(|_| slot()).collect()
+fn all_slots() -> (Vec<Slot>, Vec<ValueSlot>) {
+    ((0..slot_count(0)).map(|_| slot()).collect(), (0..value_count(0)).map(|_| ValueSlot::from(0)).collect())
 }
 
 #[test]
 fn the_base_floor_is_set_once_and_hides_the_past() {
-    let slots = all_slots();
+    let (slots, values) = all_slots();
     let floor = AtomicU64::new(0);
-    let versions = Versions::new(&slots, &floor);
+    let versions = Versions::new(&slots, &values, &floor);
     let id = versions.relation(1, 2);
     assert_eq!(versions.seen_whole(id, &snapshot(1000, 1000, &[])), None);
     versions.ensure_floor(100);
@@ -269,9 +270,9 @@ fn the_base_floor_is_set_once_and_hides_the_past() {
 
 #[test]
 fn beginning_anew_outdates_what_was_and_hides_the_past() {
-    let slots = all_slots();
+    let (slots, values) = all_slots();
     let floor = AtomicU64::new(0);
-    let versions = Versions::new(&slots, &floor);
+    let versions = Versions::new(&slots, &values, &floor);
     let before = versions.relation(1, 2);
     versions.slot(before).publish_replayed(90, 1);
     versions.ensure_floor(50);
@@ -291,9 +292,9 @@ fn beginning_anew_outdates_what_was_and_hides_the_past() {
 
 #[test]
 fn the_floor_never_sinks() {
-    let slots = all_slots();
+    let (slots, values) = all_slots();
     let floor = AtomicU64::new(0);
-    let versions = Versions::new(&slots, &floor);
+    let versions = Versions::new(&slots, &values, &floor);
     // Before any reader came. It is set then, and stays.
     versions.begin_anew(0, 0);
     assert_eq!(versions.base_floor(), 1);
@@ -323,10 +324,10 @@ fn what_is_replayed_stands_for_all_that_was_replayed_before() {
 /// meet.
 #[test]
 fn whoever_reads_a_version_after_beginning_anew_finds_the_higher_floor() {
-    let slots = all_slots();
+    let (slots, values) = all_slots();
     for round in 0..if cfg!(miri) { 3 } else { 2000 } {
         let floor = AtomicU64::new(1);
-        let versions = Versions::new(&slots, &floor);
+        let versions = Versions::new(&slots, &values, &floor);
         let before = versions.slot(SlotId(0)).version();
         std::thread::scope(|scope| {
             scope.spawn(|| versions.begin_anew(100, round));
@@ -339,9 +340,9 @@ fn whoever_reads_a_version_after_beginning_anew_finds_the_higher_floor() {
 
 #[test]
 fn kinds_of_slots_do_not_overlap() {
-    let slots = all_slots();
+    let (slots, values) = all_slots();
     let floor = AtomicU64::new(0);
-    let versions = Versions::new(&slots, &floor);
+    let versions = Versions::new(&slots, &values, &floor);
     for n in 0..200 {
         assert!((FIXED_SLOTS..slots.len()).contains(&(versions.relation(n, n * 7).0 as usize)));
         let kinds = [versions.ddl(n), versions.enums(n), versions.catalogs(n)];
@@ -352,11 +353,13 @@ fn kinds_of_slots_do_not_overlap() {
     assert_ne!(versions.relation(1, 2), versions.relation(2, 1));
     for n in 0..2000 {
         let [whole, coarse] = versions.of_relation(5, n).map(|slot| slot.0 as usize);
-        let values = FIXED_SLOTS + versions.relation_slots();
-        assert!((FIXED_SLOTS..values).contains(&whole) && whole % 2 == FIXED_SLOTS % 2);
-        assert!((FIXED_SLOTS..values).contains(&coarse) && coarse % 2 != FIXED_SLOTS % 2);
+        let unknown = versions.unknown(5, n, 3).0 as usize;
+        assert!((FIXED_SLOTS..slots.len()).contains(&whole) && whole % 2 == FIXED_SLOTS % 2);
+        for beside in [coarse, unknown] {
+            assert!((FIXED_SLOTS..slots.len()).contains(&beside) && beside % 2 != FIXED_SLOTS % 2);
+        }
         let value = versions.value(5, n, 3, u64::from(n)).0 as usize;
-        assert!((values..slots.len()).contains(&value));
+        assert!((slots.len()..slots.len() + values.len()).contains(&value));
     }
     let value = versions.value(1, 2, 3, 4);
     let others = [versions.value(2, 2, 3, 4), versions.value(1, 3, 3, 4), versions.value(1, 2, 4, 4)];
@@ -366,9 +369,9 @@ fn kinds_of_slots_do_not_overlap() {
 /// A change of one table outdates what rests on another one only if a database has more relations than there are slots.
 #[test]
 fn relations_of_a_database_share_no_slot() {
-    let slots = all_slots();
+    let (slots, values) = all_slots();
     let floor = AtomicU64::new(0);
-    let versions = Versions::new(&slots, &floor);
+    let versions = Versions::new(&slots, &values, &floor);
     let relations = versions.relation_slots() as u32 / 2;
     for (database, first) in [(5, 16_384), (16_400, 1), (u32::MAX, u32::MAX - relations + 1)] {
         let distinct: std::collections::HashSet<SlotId> =
@@ -379,18 +382,13 @@ fn relations_of_a_database_share_no_slot() {
 
 #[test]
 fn slots_grow_with_the_block_within_bounds() {
-    let floor = AtomicU64::new(0);
-    let counts = |memory: usize| {
-        let slots: Vec<Slot> = (0..slot_count(memory)).map(|_| slot()).collect();
-        let relations = Versions::new(&slots, &floor).relation_slots();
-        (relations, slots.len() - FIXED_SLOTS - relations)
-    };
-    assert_eq!(counts(0), (8192, 8192));
-    assert_eq!(counts(16 << 20), (8192, 16_384));
-    assert_eq!(counts(64 << 20), (32_768, 65_536));
-    assert_eq!(counts(256 << 20), (131_072, 262_144));
-    assert_eq!(counts(1 << 30), (131_072, 1_048_576));
-    assert_eq!(counts(64 << 30), (131_072, 1_048_576));
+    let counts = |memory: usize| (slot_count(memory) - FIXED_SLOTS, value_count(memory));
+    assert_eq!(counts(0), (8192, 65_536));
+    assert_eq!(counts(16 << 20), (8192, 131_072));
+    assert_eq!(counts(64 << 20), (32_768, 524_288));
+    assert_eq!(counts(256 << 20), (131_072, 2_097_152));
+    assert_eq!(counts(1 << 30), (131_072, 8_388_608));
+    assert_eq!(counts(64 << 30), (131_072, 8_388_608));
 }
 
 /// Writers store states whose parts belong together; a reader that ever sees parts of two states has read a torn slot.

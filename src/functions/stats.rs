@@ -130,7 +130,7 @@ fn entries_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let versions = store.versions();
     let visible = Visible::to_current_user();
     let row_of = |entry: &EntryView<'_>| -> Result<_, OutOfMemory> {
-        let is_current = entry.dependencies().iter().all(|d| versions.slot(d.slot).version() == d.version);
+        let is_current = entry.dependencies().iter().all(|d| versions.version(d.slot) == d.version);
         let (mut relations, mut by_value) = (Vec::new(), Vec::new());
         for relation in entry.relations() {
             relations.add(pg_sys::Oid::from(relation))?;
@@ -212,7 +212,7 @@ fn relations_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
         let entries = named[next..].iter().take_while(|other| **other == relation).count();
         next += entries;
         let versions = store.versions();
-        let state = versions.slot(versions.relation(database, relation)).read();
+        let state = versions.read(versions.relation(database, relation));
         let changed = timestamp(state.last_change);
         Some((pg_sys::Oid::from(relation), entries as i32, state.version as i64, changed))
     }))
@@ -238,7 +238,7 @@ fn tracked_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     Set::new(shown.into_iter().flat_map(move |(relation, one)| {
         let entries = named.iter().filter(|other| **other == relation).count();
         let versions = store.versions();
-        let [changes, coarse] = versions.of_relation(database, one.relation).map(|slot| versions.slot(slot).version());
+        let [changes, coarse] = versions.of_relation(database, one.relation).map(|slot| versions.version(slot));
         let row = move |(column, is_quiet)| {
             let relation = pg_sys::Oid::from(relation);
             let counts = (entries as i32, changes as i64, coarse as i64);

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use arrow_cache_core::{AskedXids, Slot, SlotId, Versions, widen_xid};
+use arrow_cache_core::{AskedXids, SlotId, Versions, widen_xid};
 use pgrx::pg_sys;
 
 use crate::pg::{backend, transaction_changes};
@@ -71,8 +71,7 @@ impl<'a> Writer<'a> {
 
     /// Publishes to one slot.
     pub fn publish(&self, slot: SlotId) {
-        let slot: &Slot = self.versions.slot(slot);
-        slot.publish(self.xid, self.oldest_running, |xid| self.is_running(xid), self.now);
+        self.versions.publish(slot, self.xid, self.oldest_running, |xid| self.is_running(xid), self.now);
     }
 
     fn is_running(&self, xid: u64) -> bool {

@@ -91,8 +91,8 @@ fn tell_fault(store: &SharedStore) -> Reason {
 /// R2. The versions of this database's definitions at this moment.
 pub fn definitions(store: &SharedStore) -> Versions {
     let versions = store.versions();
-    let ddl = versions.slot(versions.ddl(backend::database())).version();
-    let catalogs = versions.slot(versions.catalogs(backend::database())).version();
+    let ddl = versions.version(versions.ddl(backend::database()));
+    let catalogs = versions.version(versions.catalogs(backend::database()));
     // Which extensions are trusted decides like a definition, and each session may have another list.
     Versions { catalogs, ddl: ddl.wrapping_add(trusted_extensions::fingerprint()) }
 }
@@ -276,7 +276,7 @@ pub fn is_plan_current(store: &SharedStore, planned: &Planned, seen: Versions) -
 /// R6. Those of the dependencies whose versions have moved. A slot with the same version has had no publication since.
 pub fn have_changed<'d>(store: &SharedStore, dependencies: &'d [Dependency]) -> impl Iterator<Item = &'d Dependency> {
     let versions = store.versions();
-    dependencies.iter().filter(move |on| versions.slot(on.slot).version() != on.version)
+    dependencies.iter().filter(move |on| versions.version(on.slot) != on.version)
 }
 
 /// R7. Returns true if the snapshot that planning runs under sees all changes of catalogs up to these versions.

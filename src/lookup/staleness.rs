@@ -110,7 +110,7 @@ pub fn check_stored_late(
 ) -> Result<(), Reason> {
     let database = backend::database();
     let versions = store.versions();
-    if versions.slot(versions.catalogs(database)).version() != catalogs {
+    if versions.version(versions.catalogs(database)) != catalogs {
         return Err(Reason::ChangedMeanwhile);
     }
     let Some(pin) = store.lookup(key) else { return Ok(()) };

@@ -74,7 +74,7 @@ fn of_values(
 pub fn outdated_values(store: &SharedStore, pin: &Pin) -> Vec<u32> {
     let (versions, mut relations) = (store.versions(), Vec::new());
     let dependencies = store.view(pin).dependencies();
-    for changed in dependencies.iter().filter(|on| versions.slot(on.slot).version() != on.version) {
+    for changed in dependencies.iter().filter(|on| versions.version(on.slot) != on.version) {
         if !versions.is_of_value(changed.slot) || relations.add(changed.relation).is_err() {
             return Vec::new();
         }

@@ -79,7 +79,7 @@ impl StartedUnder {
             return Err(Reason::DdlInProgress);
         }
         let versions = store.versions();
-        let catalogs = || versions.slot(versions.catalogs(backend::database())).version();
+        let catalogs = || versions.version(versions.catalogs(backend::database()));
         if self.catalogs.is_some_and(|version| version != catalogs()) {
             return Err(Reason::DdlInProgress);
         }

@@ -119,5 +119,5 @@ fn definitions_stand(store: &SharedStore, pin: &Pin) -> bool {
     let versions = store.versions();
     let view = store.view(pin);
     let mut general = view.dependencies().iter().filter(|dependency| dependency.relation == 0);
-    general.all(|dependency| versions.slot(dependency.slot).version() == dependency.version)
+    general.all(|dependency| versions.version(dependency.slot) == dependency.version)
 }

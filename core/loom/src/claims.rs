@@ -9,15 +9,17 @@ use crate::cache::key::CacheKey;
 use crate::hash::Hash128;
 use crate::versions::slot::Slot;
 use crate::versions::slots::{LEAST_SLOTS, Versions};
+use crate::versions::value_slot::ValueSlot;
 
 struct Places([ClaimPlace; CLAIMS]);
-struct Slots([Slot; LEAST_SLOTS]);
+struct Slots([Slot; LEAST_SLOTS], [ValueSlot; 1]);
 
 const FIRST: CacheKey = CacheKey(Hash128 { hi: 1, lo: 5 });
 const SECOND: CacheKey = CacheKey(Hash128 { hi: 2, lo: 5 });
 
 fn parts() -> (Claims<'static>, Versions<'static>) {
-    (Claims::new(&zeroed::<Places>().0), Versions::new(&zeroed::<Slots>().0, zeroed::<AtomicU64>()))
+    let slots = zeroed::<Slots>();
+    (Claims::new(&zeroed::<Places>().0), Versions::new(&slots.0, &slots.1, zeroed::<AtomicU64>()))
 }
 
 /// A place has a claim that is in vain, and then one of another key that is not. Neither is taken for the other.

@@ -26,6 +26,8 @@ const MODELS: &[Model] = &[
     Model { name: "two who publish to one slot", body: slots::two_publishers },
     Model { name: "two who publish beside a third", body: slots::two_beside_a_third },
     Model { name: "a slot moves before what was changed is seen", body: slots::before_visible },
+    Model { name: "two who publish to the slot of a value", body: slots::two_publishers_of_a_value },
+    Model { name: "the slot of a value moves before what was changed is seen", body: slots::before_a_value },
     Model { name: "the floor rises before slots move", body: slots::floor },
     Model { name: "a relation is taken in", body: tracked::taken_in },
     Model { name: "a relation is taken out", body: tracked::taken_out },

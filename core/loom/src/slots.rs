@@ -4,8 +4,9 @@ use super::search::{both, zeroed};
 use crate::atomics::AtomicU64;
 use crate::versions::slot::{Slot, SlotState};
 use crate::versions::slots::{LEAST_SLOTS, Versions};
+use crate::versions::value_slot::ValueSlot;
 
-struct Slots([Slot; LEAST_SLOTS]);
+struct Slots([Slot; LEAST_SLOTS], [ValueSlot; 1]);
 
 fn slot() -> &'static Slot {
     zeroed::<Slot>()
@@ -58,11 +59,38 @@ pub fn before_visible() {
     both(write, read);
 }
 
+/// Neither is lost on the slot of a value, and none of its versions comes twice.
+pub fn two_publishers_of_a_value() {
+    let value = zeroed::<ValueSlot>();
+    value.publish(5, 1, |_| true);
+    let first = value.version();
+    both(move || value.publish(8, 1, |_| true), move || value.publish(7, 1, |_| true));
+    let state = value.read();
+    assert!(state.version != first && [5, 7, 8].iter().all(|xid| state.window.holds(*xid)), "lost: {state:?}");
+}
+
+/// Whoever sees that the slot of a value has moved sees what was written before, by any who have published to it.
+pub fn before_a_value() {
+    let slots = zeroed::<Slots>();
+    let write = |place: usize, xid| {
+        slots.0[place].bump(5);
+        slots.1[0].publish(xid, 1, |_| true);
+    };
+    let read = move || {
+        let state = slots.1[0].read();
+        for (place, xid) in [(0, 7), (1, 8)] {
+            assert!(!state.window.holds(xid) || slots.0[place].version() == 1, "it moves too late");
+        }
+    };
+    write(0, 7);
+    both(move || write(1, 8), read);
+}
+
 /// Whoever reads a slot that has moved reads the higher floor.
 pub fn floor() {
     let slots = zeroed::<Slots>();
     let floor = zeroed::<AtomicU64>();
-    let versions = Versions::new(&slots.0, floor);
+    let versions = Versions::new(&slots.0, &slots.1, floor);
     let read = move || {
         if versions.slot(versions.ddl(1)).version() == 1 {
             assert_eq!(versions.base_floor(), 99, "it rises too late");

@@ -7,14 +7,16 @@ use crate::versions::places::LINES;
 use crate::versions::slot::Slot;
 use crate::versions::slots::{LEAST_SLOTS, Versions};
 use crate::versions::tracked::{Line, Registry};
+use crate::versions::value_slot::ValueSlot;
 
 const WISH: Wish = Wish { database: 1, relation: 5, column: 3, unread: 0 };
 
-struct Slots([Slot; LEAST_SLOTS]);
+struct Slots([Slot; LEAST_SLOTS], [ValueSlot; 1]);
 struct Lines([Line; LINES]);
 
 fn block() -> (Registry<'static>, Versions<'static>) {
-    (Registry::new(&zeroed::<Lines>().0), Versions::new(&zeroed::<Slots>().0, zeroed::<AtomicU64>()))
+    let slots = zeroed::<Slots>();
+    (Registry::new(&zeroed::<Lines>().0), Versions::new(&slots.0, &slots.1, zeroed::<AtomicU64>()))
 }
 
 fn coarse_version(versions: Versions<'_>) -> u64 {

@@ -91,14 +91,14 @@ impl ClaimPlace {
         self.slots.iter().zip(&self.versions).take(count).all(|(slot, version)| {
             let slot = slot.load(Relaxed);
             let may_move = takes_late && slot & OF_ROWS != 0;
-            may_move || versions.slot(SlotId(slot & !OF_ROWS)).version() == version.load(Relaxed)
+            may_move || versions.version(SlotId(slot & !OF_ROWS)) == version.load(Relaxed)
         })
     }
 
     /// Returns true if the answer will be stored even if rows have changed.
     fn may_be_stored_late(&self, versions: &Versions<'_>) -> bool {
         let catalogs = SlotId(self.catalogs_slot.load(Relaxed));
-        self.as_of.load(Relaxed) != NEVER && versions.slot(catalogs).version() == self.catalogs_version.load(Relaxed)
+        self.as_of.load(Relaxed) != NEVER && versions.version(catalogs) == self.catalogs_version.load(Relaxed)
     }
 
     /// Returns true if nobody would wait for what is computed.

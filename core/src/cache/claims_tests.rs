@@ -5,6 +5,7 @@ use crate::atomics::{AtomicU32, AtomicU64};
 use crate::hash::Hash128;
 use crate::versions::slot::Slot;
 use crate::versions::slots::{SlotId, slot_count};
+use crate::versions::value_slot::ValueSlot;
 
 fn places() -> Box<[ClaimPlace; CLAIMS]> {
     // SAFETY: zeroed memory is valid: all fields are atomics.
@@ -22,21 +23,22 @@ fn taken(claims: &Claims<'_>, key: CacheKey, owner: u32) -> Claim {
     }
 }
 
-/// Slots of versions, and where their floor lies.
-fn slots() -> (Vec<Slot>, AtomicU64) {
+/// Slots of versions, one of a value, and where their floor lies.
+fn slots() -> (Vec<Slot>, [ValueSlot; 1], AtomicU64) {
     // SAFETY: zeroed memory is valid: all fields are atomics.
-    ((0..slot_count(0)).map(|_| unsafe { std::mem::zeroed() }).collect(), AtomicU64::new(0))
+    let slots = (0..slot_count(0)).map(|_| unsafe { std::mem::zeroed() }).collect();
+    (slots, [ValueSlot::from(0)], AtomicU64::new(0))
 }
 
 /// Asks for the claim of an answer that rests on nothing.
 fn take(claims: &Claims<'_>, key: CacheKey, owner: u32) -> Taking {
-    let (slots, floor) = slots();
-    claims.take(key, &[], &Versions::new(&slots, &floor), owner, Wanted::Current)
+    let (slots, values, floor) = slots();
+    claims.take(key, &[], &Versions::new(&slots, &values, &floor), owner, Wanted::Current)
 }
 
 fn found(claims: &Claims<'_>, key: CacheKey) -> Option<Claimed> {
-    let (slots, floor) = slots();
-    claims.find(key, &Versions::new(&slots, &floor), Wanted::Current)
+    let (slots, values, floor) = slots();
+    claims.find(key, &Versions::new(&slots, &values, &floor), Wanted::Current)
 }
 
 #[test]
@@ -68,8 +70,8 @@ fn places_are_bounded() {
     assert_eq!(take(&claims, same_place(100), 1), Taking::Refused);
     held.into_iter().for_each(|claim| claims.release(claim, Ending::Open));
     claims.release(taken(&claims, same_place(100), 1), Ending::Open);
-    let (slots, floor) = slots();
-    let versions = Versions::new(&slots, &floor);
+    let (slots, values, floor) = slots();
+    let versions = Versions::new(&slots, &values, &floor);
     let many = vec![Dependency { slot: SlotId(1), relation: 0, version: 0 }; MOST_DEPENDENCIES + 1];
     assert_eq!(claims.take(key(3), &many, &versions, 1, Wanted::Current), Taking::Refused);
 }
@@ -91,8 +93,8 @@ fn what_was_in_vain_is_not_claimed_again() {
 fn who_computes_in_vain_makes_room() {
     let places = places();
     let claims = Claims::new(&places);
-    let (slots, floor) = slots();
-    let versions = Versions::new(&slots, &floor);
+    let (slots, values, floor) = slots();
+    let versions = Versions::new(&slots, &values, &floor);
     let rows = versions.relation(1, 5);
     let on = |version| [Dependency { slot: rows, relation: 5, version }];
     let exact: Vec<Claim> = (0..PROBES as u32)
@@ -133,8 +135,8 @@ fn a_stored_answer_takes_back_that_it_is_in_vain() {
 fn a_change_makes_it_unpromising() {
     let places = places();
     let claims = Claims::new(&places);
-    let (slots, floor) = slots();
-    let versions = Versions::new(&slots, &floor);
+    let (slots, values, floor) = slots();
+    let versions = Versions::new(&slots, &values, &floor);
     let [first, second] = [versions.relation(1, 5), versions.relation(1, 6)];
     let dependencies =
         [first, second].map(|slot| Dependency { slot, relation: 1, version: versions.slot(slot).version() });
@@ -160,8 +162,8 @@ fn a_change_makes_it_unpromising() {
 fn rows_may_change_under_an_answer_that_is_stored_late() {
     let places = places();
     let claims = Claims::new(&places);
-    let (slots, floor) = slots();
-    let versions = Versions::new(&slots, &floor);
+    let (slots, values, floor) = slots();
+    let versions = Versions::new(&slots, &values, &floor);
     let [rows, definitions] = [versions.relation(1, 5), versions.ddl(1)];
     let dependencies = [(rows, 5), (definitions, 0)].map(|(slot, relation)| Dependency {
         slot,
@@ -192,8 +194,8 @@ fn rows_may_change_under_an_answer_that_is_stored_late() {
 fn of_many_who_ask_at_once_one_computes() {
     let places = places();
     let claims = Claims::new(&places);
-    let (slots, floor) = slots();
-    let versions = Versions::new(&slots, &floor);
+    let (slots, values, floor) = slots();
+    let versions = Versions::new(&slots, &values, &floor);
     let computing = [(); 3].map(|()| AtomicU32::new(0));
     let [taken, together] = [(); 2].map(|()| AtomicU32::new(0));
     std::thread::scope(|scope| {

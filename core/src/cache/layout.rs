@@ -12,8 +12,9 @@ use crate::cache::statement_record::{StatementRecord, WAYS};
 use crate::versions::definers;
 use crate::versions::places::LINES;
 use crate::versions::slot::Slot;
-use crate::versions::slots::slot_count;
+use crate::versions::slots::{slot_count, value_count};
 use crate::versions::tracked::Line;
+use crate::versions::value_slot::ValueSlot;
 use std::fmt;
 
 /// Number of partitions of the index, each with a lock.
@@ -94,6 +95,9 @@ pub struct Layout {
     pub(crate) header: usize,
     pub(crate) slots: usize,
     pub(crate) slot_count: usize,
+    pub(crate) values: usize,
+    /// A power of two.
+    pub(crate) value_count: usize,
     pub(crate) tracked: usize,
     pub(crate) definers: usize,
     pub(crate) claims: usize,
@@ -129,6 +133,8 @@ impl Layout {
         let header = part(size_of::<Header>());
         let slot_count = slot_count(sizes.memory);
         let slots = part(slot_count * size_of::<Slot>());
+        let value_count = value_count(sizes.memory);
+        let values = part(value_count * size_of::<ValueSlot>());
         let tracked = part(LINES * size_of::<Line>());
         let definers = part(definers::COUNTS * size_of::<u32>());
         let claims = part(CLAIMS * size_of::<ClaimPlace>());
@@ -145,11 +151,7 @@ impl Layout {
         let arena_offset = end.next_multiple_of(PAGE);
         let total = sizes.memory / PAGE * PAGE;
         if total < arena_offset + LEAST_ARENA {
-            // A larger block has more slots.
-            let enough = arena_offset + LEAST_ARENA;
-            return Err(Layout::new(&Sizes { memory: enough, ..*sizes })
-                .err()
-                .unwrap_or(LayoutError::TooSmall { needed: enough }));
+            return Err(Self::too_small(sizes, arena_offset + LEAST_ARENA));
         }
         Ok(Layout {
             total,
@@ -159,6 +161,8 @@ impl Layout {
             header,
             slots,
             slot_count,
+            values,
+            value_count,
             tracked,
             definers,
             claims,
@@ -174,6 +178,12 @@ impl Layout {
             entries,
             occupied,
         })
+    }
+
+    /// So much more would be enough, if a larger block had no more slots.
+    fn too_small(sizes: &Sizes, enough: usize) -> LayoutError {
+        let larger = Self::new(&Sizes { memory: enough, ..*sizes });
+        larger.err().unwrap_or(LayoutError::TooSmall { needed: enough })
     }
 
     /// Words with one bit for each record of the entry table.

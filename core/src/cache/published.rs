@@ -95,7 +95,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         EntryView::new(self.entry(index), index, &self.arena)
             .dependencies()
             .iter()
-            .all(|on| versions.slot(on.slot).version() == on.version)
+            .all(|on| versions.version(on.slot) == on.version)
     }
 
     /// Whether the entry may be served under a snapshot, which was taken before the call.
@@ -104,7 +104,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let versions = self.versions();
         let mut whole = true;
         for on in self.view(pin).dependencies() {
-            let state = versions.slot(on.slot).read();
+            let state = versions.read(on.slot);
             if state.version != on.version {
                 return Validity::Changed;
             }
@@ -139,8 +139,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     #[must_use]
     pub fn only_rows_changed(&self, pin: &Pin, database: u32) -> bool {
         let versions = self.versions();
-        let catalogs = versions.slot(versions.catalogs(database)).version();
-        let is_same = |on: &Dependency| on.relation != 0 || versions.slot(on.slot).version() == on.version;
+        let catalogs = versions.version(versions.catalogs(database));
+        let is_same = |on: &Dependency| on.relation != 0 || versions.version(on.slot) == on.version;
         catalogs == self.entry(pin.entry.0).catalogs() && self.view(pin).dependencies().iter().all(is_same)
     }
 

@@ -31,6 +31,7 @@ use crate::versions::places::LINES;
 use crate::versions::slot::Slot;
 use crate::versions::slots::Versions;
 use crate::versions::tracked::{Line, Registry};
+use crate::versions::value_slot::ValueSlot;
 use std::ptr::NonNull;
 
 /// The cache as one process sees it.
@@ -86,10 +87,13 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
 
     /// The versions of what results rest on.
     pub fn versions(&self) -> Versions<'_> {
-        // SAFETY: the layout has room for this number of slots at this offset, aligned to their lines; zeroed memory is
+        // SAFETY: the layout has room for these numbers of slots at these offsets, aligned to lines; zeroed memory is
         // valid; all fields are atomics.
-        let slots = unsafe { self.parts::<Slot>(self.layout.slots, self.layout.slot_count) };
-        Versions::new(slots, &self.header().constant.base_floor)
+        let (slots, values) = unsafe {
+            let slots = self.parts::<Slot>(self.layout.slots, self.layout.slot_count);
+            (slots, self.parts::<ValueSlot>(self.layout.values, self.layout.value_count))
+        };
+        Versions::new(slots, values, &self.header().constant.base_floor)
     }
 
     /// Which relations are tracked.

@@ -9,6 +9,7 @@
 //! | `columns` | which columns are tracked, quiet, or wished for |
 //! | `slots` | the slots of all relations, values and databases, and the floor below which nothing is known |
 //! | `slot` | one version, and the transactions that have published to it |
+//! | `value_slot` | the same in one word, which knows less exactly who has published |
 //! | `snapshot` | which of these a snapshot sees |
 //! | `xid_window` | a set of transaction ids in three words |
 //! | `asked_xids` | which transactions run, remembered for one publication |
@@ -27,6 +28,7 @@ pub mod slot;
 pub mod slots;
 pub mod snapshot;
 pub mod tracked;
+pub mod value_slot;
 pub mod xid_window;
 pub mod zones;
 
@@ -38,3 +40,4 @@ pub use slot::Slot;
 pub use slots::{SlotId, Versions};
 pub use snapshot::{SnapshotView, widen_xid};
 pub use tracked::{Registry, TrackedRelation, Usage};
+pub use value_slot::ValueSlot;

@@ -1,38 +1,45 @@
 //! Versions of what results rest on, by the protocol "publish before visible": slots that writers change before their
 //! transaction can become visible to anybody, and that readers compare with their snapshot.
 //!
-//! Any process may publish to a slot, at any time, and read one: see `slot`. A slot does not know its relation:
-//! relations that hash to the same slot share it, which can only invalidate too much.
+//! Any process may publish to a slot, at any time, and read one: see `slot`, and for values `value_slot`. A slot does
+//! not know its relation: relations that hash to the same slot share it, which can only invalidate too much.
 
 use crate::atomics::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 use crate::versions::places::{key_of, near, scatter};
-use crate::versions::slot::Slot;
+use crate::versions::slot::{Slot, SlotState};
 use crate::versions::snapshot::SnapshotView;
+use crate::versions::value_slot::ValueSlot;
 
 /// Number of slots of each kind that stands for a whole database. The models of `core/loom` have one of each.
 pub const DATABASE_SLOTS: usize = if cfg!(modelled) { 1 } else { 64 };
 /// Number of slots before those of relations: one of all databases, and three kinds that stand for a whole database.
 pub const FIXED_SLOTS: usize = 1 + 3 * DATABASE_SLOTS;
-/// The fewest slots of all: two for relations, and two for values.
-pub const LEAST_SLOTS: usize = FIXED_SLOTS + 4;
+/// The fewest slots but those of values: two for relations.
+pub const LEAST_SLOTS: usize = FIXED_SLOTS + 2;
 /// Fewest and most places of relations, of two slots each. Fewer for Miri, which takes minutes to check so many.
 const RELATION_PLACES: std::ops::RangeInclusive<usize> = if cfg!(miri) { 256..=256 } else { 4096..=65_536 };
-/// Fewest and most slots for values, no fewer than for relations. Each change publishes to some, so answers over other
-/// values that share these are outdated: by 500 changes a second, one in six within a minute if there are most.
-const VALUE_SLOTS: std::ops::RangeInclusive<usize> = if cfg!(miri) { 512..=512 } else { 8192..=1 << 20 };
+/// Fewest and most slots for values. Each change publishes to some, so answers over other values that share these are
+/// outdated.
+const VALUE_SLOTS: std::ops::RangeInclusive<usize> = if cfg!(miri) { 512..=512 } else { 1 << 16..=1 << 23 };
 /// One in so many bytes of the block may go to each slot of relations, and to values.
 const SHARES: [usize; 2] = [64, 16];
 
-/// Number of slots in a block of this size. The more there are, the less often two relations, or values, share one.
+/// Number of slots but those of values in a block of this size. The more there are, the less often two relations share
+/// one.
 #[must_use]
 pub fn slot_count(memory: usize) -> usize {
-    let wanted = SHARES.map(|share| (memory / share / size_of::<Slot>()).max(1).next_power_of_two());
-    let places = wanted[0].clamp(*RELATION_PLACES.start(), *RELATION_PLACES.end());
-    let values = wanted[1].clamp(*VALUE_SLOTS.start(), *VALUE_SLOTS.end());
-    FIXED_SLOTS + 2 * places + values
+    let places = (memory / SHARES[0] / size_of::<Slot>()).max(1).next_power_of_two();
+    FIXED_SLOTS + 2 * places.clamp(*RELATION_PLACES.start(), *RELATION_PLACES.end())
+}
+
+/// Number of slots for values in a block of this size, a power of two.
+#[must_use]
+pub fn value_count(memory: usize) -> usize {
+    let values = (memory / SHARES[1] / size_of::<ValueSlot>()).max(1).next_power_of_two();
+    values.clamp(*VALUE_SLOTS.start(), *VALUE_SLOTS.end())
 }
 
 /// Index over all slots: the one of all databases, those of databases, kind by kind, then those of
@@ -45,26 +52,32 @@ pub struct SlotId(pub u32);
 #[derive(Clone, Copy)]
 pub struct Versions<'a> {
     slots: &'a [Slot],
+    values: &'a [ValueSlot],
     base_floor: &'a AtomicU64,
 }
 
 impl<'a> Versions<'a> {
-    /// A view over slots, as many as [`slot_count`] returns, and a base floor (0 = not set yet).
+    /// A view over slots, as many as [`slot_count`] and [`value_count`] return, and a base floor (0 = not set yet).
     ///
     /// # Panics
-    /// If there are no slots for relations and values.
+    /// If there are no slots for relations, or the number of those for values is no power of two.
     #[must_use]
-    pub fn new(slots: &'a [Slot], base_floor: &'a AtomicU64) -> Self {
-        assert!(slots.len() >= LEAST_SLOTS, "there are no slots for relations and values");
-        Self { slots, base_floor }
+    pub fn new(slots: &'a [Slot], values: &'a [ValueSlot], base_floor: &'a AtomicU64) -> Self {
+        assert!(slots.len() >= LEAST_SLOTS, "there are no slots for relations");
+        assert!(values.len().is_power_of_two(), "the number of slots for values is no power of two");
+        Self { slots, values, base_floor }
     }
 
     /// The slot of a relation: of its rows and of its definition. On a standby also the slot of a file, by its number.
     #[must_use]
     pub fn relation(&self, database: u32, relation: u32) -> SlotId {
+        self.place(near(database, relation))
+    }
+
+    /// The first slot of a place of relations, by any number.
+    fn place(&self, number: u32) -> SlotId {
         // The number of places is a power of two of 32 bits.
-        let place = near(database, relation) & (self.relation_slots() / 2 - 1) as u32;
-        SlotId(FIXED_SLOTS as u32 + 2 * place)
+        SlotId(FIXED_SLOTS as u32 + 2 * (number & (self.relation_slots() / 2 - 1) as u32))
     }
 
     /// The slot for all changes of a tracked relation but those of rows whose values are published: it stands beside
@@ -90,33 +103,31 @@ impl<'a> Versions<'a> {
     /// The slot for the rows of a relation that have a value in a column, which is given by its hash.
     #[must_use]
     pub fn value(&self, database: u32, relation: u32, column: i16, hash: u64) -> SlotId {
-        let first = FIXED_SLOTS + self.relation_slots();
-        let of_relation = scatter(key_of(database, relation));
-        let place = scatter(scatter(of_relation ^ u64::from(column.cast_unsigned())) ^ hash);
+        let place = scatter(of_column(database, relation, column) ^ hash);
         // Their number is a power of two.
-        SlotId((first + (place as usize & (self.slots.len() - first - 1))) as u32)
+        SlotId((self.slots.len() + (place as usize & (self.values.len() - 1))) as u32)
     }
 
     /// The slot for those rows of a relation of which it is not known which values they have in a column: answers over
     /// values of the column rest on it. For the first column that is tracked, the coarse slot is that.
+    ///
+    /// All answers over values of the column rest on it, so it is none that changes of other values move. It is the
+    /// coarse slot of any place, which moves only if that has a tracked relation.
     #[must_use]
     pub fn unknown(&self, database: u32, relation: u32, column: i16) -> SlotId {
-        // No column that is tracked has such a number.
-        self.value(database, relation, !column, 0)
+        SlotId(self.place(of_column(database, relation, column) as u32).0 + 1)
     }
 
     /// Returns true if a slot stands for rows with a value.
     #[must_use]
     pub fn is_of_value(&self, slot: SlotId) -> bool {
-        slot.0 as usize >= FIXED_SLOTS + self.relation_slots()
+        slot.0 as usize >= self.slots.len()
     }
 
     /// Number of slots of relations, two for each place.
     #[must_use]
     pub fn relation_slots(&self) -> usize {
-        // Both numbers are powers of two, and that of values is no smaller.
-        let both = self.slots.len() - FIXED_SLOTS;
-        both - (both / 2).next_power_of_two()
+        self.slots.len() - FIXED_SLOTS
     }
 
     /// The slot for changes of definitions that no relation stands for (functions, operators, casts, …) in a database,
@@ -155,17 +166,56 @@ impl<'a> Versions<'a> {
         SlotId((1 + kind * DATABASE_SLOTS + hash) as u32)
     }
 
-    /// All slots.
+    /// All slots but those of values.
     pub(crate) fn slots(&self) -> &'a [Slot] {
         self.slots
     }
 
-    /// The slot itself. An id this view did not make is taken modulo the number of slots.
+    /// All slots of values.
+    pub(crate) fn values(&self) -> &'a [ValueSlot] {
+        self.values
+    }
+
+    /// The slot itself, which is none of a value. An id this view did not make is taken modulo the number of slots.
     #[must_use]
     pub fn slot(&self, id: SlotId) -> &'a Slot {
         let index = id.0 as usize;
         // A division would take longer than the rest of reading a slot.
         self.slots.get(index).unwrap_or_else(|| &self.slots[index % self.slots.len()])
+    }
+
+    /// The slot itself if it is one of a value. An id this view did not make is taken modulo the number of these.
+    fn value_slot(&self, id: SlotId) -> Option<&'a ValueSlot> {
+        let index = (id.0 as usize).checked_sub(self.slots.len())?;
+        Some(&self.values[index & (self.values.len() - 1)])
+    }
+
+    /// The state of any slot.
+    #[must_use]
+    pub fn read(&self, id: SlotId) -> SlotState {
+        self.value_slot(id).map_or_else(|| self.slot(id).read(), ValueSlot::read)
+    }
+
+    /// The version of any slot alone.
+    #[must_use]
+    pub fn version(&self, id: SlotId) -> u64 {
+        self.value_slot(id).map_or_else(|| self.slot(id).version(), ValueSlot::version)
+    }
+
+    /// Publishes to any slot, on the terms of [`Slot::publish`].
+    pub fn publish(&self, id: SlotId, xid: u64, oldest_running: u64, is_running: impl FnMut(u64) -> bool, now: i64) {
+        match self.value_slot(id) {
+            Some(value) => value.publish(xid, oldest_running, is_running),
+            None => self.slot(id).publish(xid, oldest_running, is_running, now),
+        }
+    }
+
+    /// Publishes to any slot, on the terms of [`Slot::publish_replayed`].
+    pub fn publish_replayed(&self, id: SlotId, xid: u64, now: i64) {
+        match self.value_slot(id) {
+            Some(value) => value.publish(xid, xid, |_| false),
+            None => self.slot(id).publish_replayed(xid, now),
+        }
     }
 
     /// The id below which nothing is known, 0 while it is not set: see `ensure_floor`.
@@ -205,7 +255,7 @@ impl<'a> Versions<'a> {
     /// is not set.
     #[must_use]
     pub fn seen_whole(&self, id: SlotId, snapshot: &SnapshotView<'_>) -> Option<u64> {
-        let state = self.slot(id).read();
+        let state = self.read(id);
         // The floor is read after the slot: see `begin_anew`.
         (self.above_base_floor(snapshot) && state.seen_whole(snapshot)).then_some(state.version)
     }
@@ -216,4 +266,9 @@ impl<'a> Versions<'a> {
         let floor = self.base_floor.load(Acquire);
         floor != 0 && floor < snapshot.xmin
     }
+}
+
+/// A number of a column of a relation.
+fn of_column(database: u32, relation: u32, column: i16) -> u64 {
+    scatter(scatter(key_of(database, relation)) ^ u64::from(column.cast_unsigned()))
 }

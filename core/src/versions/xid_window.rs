@@ -18,6 +18,13 @@ pub struct XidWindow {
 }
 
 impl XidWindow {
+    /// All ids from one to another one, which is no smaller.
+    pub(crate) const fn between(low: u64, high: u64) -> Self {
+        let distance = high.saturating_sub(low);
+        let marks = if distance < 64 { (u64::MAX >> (63 - distance)).rotate_left(low as u32 % 64) } else { u64::MAX };
+        Self { low, high, marks }
+    }
+
     /// Whether the id belongs to the set.
     #[must_use]
     pub fn holds(&self, xid: u64) -> bool {

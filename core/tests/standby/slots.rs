@@ -3,6 +3,7 @@
 use arrow_cache_core::versions::slot::{Slot, SlotState};
 use arrow_cache_core::versions::slots::{LEAST_SLOTS, SlotId, Versions};
 use arrow_cache_core::versions::snapshot::SnapshotView;
+use arrow_cache_core::versions::value_slot::ValueSlot;
 use std::hash::{Hash, Hasher};
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicU64;
@@ -34,15 +35,21 @@ impl Hash for Slots {
     }
 }
 
-fn new_block() -> Vec<Slot> {
-    // Sixteen places for relations, of two slots each, and as many slots for values.
-    (0..LEAST_SLOTS + 60).map(|_| Slot::from(SlotState::default())).collect()
+type Block = (Vec<Slot>, [ValueSlot; 1]);
+
+fn new_block() -> Block {
+    // Sixteen places for relations, of two slots each. Replay knows no values.
+    ((0..LEAST_SLOTS + 30).map(|_| Slot::from(SlotState::default())).collect(), [ValueSlot::from(0)])
+}
+
+fn versions<'a>((slots, values): &'a Block, floor: &'a AtomicU64) -> Versions<'a> {
+    Versions::new(slots, values, floor)
 }
 
 /// The ids of the slots, all of which differ.
 pub fn ids() -> [SlotId; COUNT] {
     let (block, floor) = (new_block(), AtomicU64::new(0));
-    let versions = Versions::new(&block, &floor);
+    let versions = versions(&block, &floor);
     let [first, second] = FILES.map(|file| versions.relation(DATABASE, file));
     let oid = versions.relation(DATABASE, RELATION);
     assert!(oid != first && oid != second && first != second, "slots that are shared hide what is missed");
@@ -52,7 +59,7 @@ pub fn ids() -> [SlotId; COUNT] {
 /// What beginning anew does to a new block: the floor, and the places of slots that move.
 pub fn beginning_anew(next: u64) -> (u64, Vec<usize>) {
     let (block, floor) = (new_block(), AtomicU64::new(0));
-    let versions = Versions::new(&block, &floor);
+    let versions = versions(&block, &floor);
     versions.begin_anew(next, 0);
     let moved = ids().into_iter().enumerate().filter(|(_, id)| versions.slot(*id).version() > 0);
     (versions.base_floor(), moved.map(|(place, _)| place).collect())
@@ -84,8 +91,8 @@ impl Slots {
     fn with_floor<R>(&mut self, act: impl FnOnce(&Versions<'_>) -> R) -> R {
         let mut floor = AtomicU64::new(self.floor);
         // No slot is asked for.
-        static BLOCK: LazyLock<Vec<Slot>> = LazyLock::new(new_block);
-        let result = act(&Versions::new(&BLOCK, &floor));
+        static BLOCK: LazyLock<Block> = LazyLock::new(new_block);
+        let result = act(&versions(&BLOCK, &floor));
         self.floor = *floor.get_mut();
         result
     }

@@ -5,6 +5,7 @@
 
 mod model;
 mod one_line;
+mod publishing;
 mod rules;
 
 use model::{Model, NAME, OF_QUIET_COLUMNS, Outcome, QUESTIONS, SEEN, VISITS};

@@ -7,6 +7,7 @@ use arrow_cache_core::versions::tracked::{LineState, Step};
 use std::collections::{BTreeSet, HashSet};
 
 use crate::one_line::{DATABASE, RELATION, wish, with};
+use crate::publishing::published;
 use crate::rules::{Act, Close, Free, Move, Open, Past, PublishPast, ReadNext, Rules, Settle};
 
 /// The slots: the coarse one, that of the value which each writer changes rows of in either column, that of one which
@@ -189,9 +190,8 @@ impl Model<'_> {
         let (xid, running) = (self.xids[place], self.running(world));
         let oldest = running.iter().copied().fold(xid, u64::min);
         for &number in slots {
-            let slot = Slot::from(world.slots[number]);
-            slot.publish(xid, oldest, |other| running.contains(&other), 0);
-            world.slots[number] = slot.read();
+            let is_of_value = ![COARSE, UNKNOWN].contains(&number);
+            world.slots[number] = published(world.slots[number], is_of_value, (xid, oldest), &running);
         }
     }
 

@@ -213,7 +213,7 @@ impl Publisher {
         let mut publish = |slot: SlotId| {
             // Sub-transactions often change the same.
             if last.replace(slot) != Some(slot) {
-                versions.slot(slot).publish_replayed(xid, commit.time);
+                versions.publish_replayed(slot, xid, commit.time);
                 count += 1;
             }
         };

@@ -264,6 +264,10 @@ mod tests {
             |_, store, _| store.versions().slot(SlotId(70)).damage_word(),
             &["versions: a slot is in the middle of a change"],
         );
+        expect(
+            |_, store, _| store.versions().values()[70].damage(),
+            &["versions: the slot of a value holds transactions that cannot be"],
+        );
     }
 
     /// Only some processes run.

@@ -33,6 +33,15 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
                 findings.add(Finding::of("versions", "a slot is in the middle of a change").at("slot", number as u64));
             }
         }
+        for (number, value) in versions.values().iter().enumerate() {
+            if number.is_multiple_of(STRIDE as usize) {
+                processes.pause();
+            }
+            if !value.is_possible() {
+                let finding = Finding::of("versions", "the slot of a value holds transactions that cannot be");
+                findings.add(finding.at("value", number as u64));
+            }
+        }
     }
 
     /// Pins of seats whose process has gone.
