@@ -9,7 +9,7 @@
 //! | `columns` | which columns are tracked, quiet, or wished for |
 //! | `slots` | the slots of all relations, values and databases, and the floor below which nothing is known |
 //! | `slot` | one version, and the transactions that have published to it |
-//! | `value_slot` | the same in one word, which knows less exactly who has published |
+//! | `value_slot` | the same in one word, which knows two publishers, and of more less |
 //! | `snapshot` | which of these a snapshot sees |
 //! | `xid_window` | a set of transaction ids in three words |
 //! | `asked_xids` | which transactions run, remembered for one publication |

@@ -203,7 +203,7 @@ impl<'a> Versions<'a> {
     }
 
     /// Publishes to any slot, on the terms of [`Slot::publish`].
-    pub fn publish(&self, id: SlotId, xid: u64, oldest_running: u64, is_running: impl FnMut(u64) -> bool, now: i64) {
+    pub fn publish(&self, id: SlotId, xid: u64, oldest_running: u64, is_running: impl Fn(u64) -> bool, now: i64) {
         match self.value_slot(id) {
             Some(value) => value.publish(xid, oldest_running, is_running),
             None => self.slot(id).publish(xid, oldest_running, is_running, now),

@@ -1,24 +1,26 @@
 //! The slot of a value: one word, so that there may be many, and answers over other values seldom share it.
 //!
-//! Of those that have published it keeps the newest id, and how far below it lies the oldest one that may not have
-//! ended. All ids between these count as well. That can only make readers refuse more. The word itself is the version.
+//! Of those that have published it keeps the newest id, and another one that may not have ended. If there are more, all
+//! ids from the oldest of them on count, which can only make readers refuse more. The word itself is the version.
 
 use crate::atomics::{
     AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use crate::versions::slot::SlotState;
+use crate::versions::slot::{PENDING, SlotState};
 use crate::versions::xid_window::XidWindow;
 
-/// What a word holds, from the high bits on: the newest id, how often others have published since, and the distance.
-const COUNT_BITS: u32 = 8;
-const DISTANCE_BITS: u32 = 8;
+/// What a word holds, from the high bits on: the newest id, how often others have published since, whether all ids down
+/// to the oldest one count, and how far below the newest that one lies.
+const COUNT_BITS: u32 = 5;
+const DISTANCE_BITS: u32 = 14;
+const NEWEST_BITS: u32 = 64 - COUNT_BITS - 1 - DISTANCE_BITS;
 /// No snapshot sees a slot whole on which so many have published after a newer one. It is the same word from then on.
 const TOO_MANY: u64 = (1 << COUNT_BITS) - 1;
-/// The oldest may be anywhere below.
+/// All ids below count.
 const FAR: u64 = (1 << DISTANCE_BITS) - 1;
 /// Stands for all ids from here on. No snapshot sees it whole.
-const TOO_NEW: u64 = (1 << (64 - COUNT_BITS - DISTANCE_BITS)) - 1;
+const TOO_NEW: u64 = (1 << NEWEST_BITS) - 1;
 
 /// The slot of a value. Zeroed memory is a valid one.
 #[repr(transparent)]
@@ -29,26 +31,27 @@ pub struct ValueSlot(AtomicU64);
 struct Publishers {
     newest: u64,
     count: u64,
+    is_range: bool,
     distance: u64,
 }
 
 impl Publishers {
     fn of(word: u64) -> Self {
         Self {
-            newest: word >> (COUNT_BITS + DISTANCE_BITS),
-            count: word >> DISTANCE_BITS & TOO_MANY,
+            newest: word >> (64 - NEWEST_BITS),
+            count: word >> (DISTANCE_BITS + 1) & TOO_MANY,
+            is_range: word >> DISTANCE_BITS & 1 != 0,
             distance: word & FAR,
         }
     }
 
     fn word(self) -> u64 {
-        (self.newest << COUNT_BITS | self.count) << DISTANCE_BITS | self.distance
+        ((self.newest << COUNT_BITS | self.count) << 1 | u64::from(self.is_range)) << DISTANCE_BITS | self.distance
     }
 
-    /// The ids that may not have ended.
-    fn window(self) -> XidWindow {
-        let low = if self.distance == FAR { 1 } else { self.newest.saturating_sub(self.distance).max(1) };
-        XidWindow::between(low, self.newest)
+    /// The oldest id that may not have ended.
+    fn oldest(self) -> u64 {
+        if self.distance == FAR { 1 } else { self.newest.saturating_sub(self.distance) }
     }
 
     /// No snapshot sees all of them.
@@ -56,14 +59,27 @@ impl Publishers {
         self.count == TOO_MANY || self.newest == TOO_NEW
     }
 
+    /// The oldest and the newest of those that may not have ended, and those between them.
+    fn left(self, oldest_running: u64, has_ended: impl Fn(u64) -> bool) -> XidWindow {
+        if self.is_range {
+            return XidWindow::between(self.oldest(), self.newest).without_ended(oldest_running, has_ended);
+        }
+        let mut left = XidWindow::default();
+        [self.oldest(), self.newest].into_iter().filter(|xid| !has_ended(*xid)).for_each(|xid| left.add(xid));
+        left
+    }
+
     /// These and one more, which runs. Of the others those are left that may not have ended.
-    fn and(self, xid: u64, oldest_running: u64, mut is_running: impl FnMut(u64) -> bool) -> Self {
-        let has_ended = |other| other == xid || other < oldest_running || !is_running(other);
-        let left = self.window().without_ended(oldest_running, has_ended);
-        let oldest = if left.is_empty() { xid } else { left.low.min(xid) };
+    fn and(self, xid: u64, oldest_running: u64, is_running: impl Fn(u64) -> bool) -> Self {
+        let has_ended = |other| other == 0 || other == xid || other < oldest_running || !is_running(other);
+        let left = self.left(oldest_running, has_ended);
         let newest = self.newest.max(xid).min(TOO_NEW);
         let count = if newest > self.newest { 0 } else { TOO_MANY.min(self.count + 1) };
-        Self { newest, count, distance: FAR.min(newest.saturating_sub(oldest)) }
+        let others = [left.low, left.high, xid].into_iter().filter(|other| *other != 0 && *other != newest);
+        let oldest = others.clone().min().unwrap_or(newest);
+        let distance = FAR.min(newest.saturating_sub(oldest));
+        let are_more = others.clone().any(|other| other != oldest) || (self.is_range && left.low != left.high);
+        Self { newest, count, is_range: are_more || distance == FAR, distance }
     }
 }
 
@@ -72,10 +88,10 @@ impl ValueSlot {
     ///
     /// Who is found to have ended has also ended when the word is stored. No word comes twice but that which no
     /// snapshot sees whole: the newest id never sinks, and the count grows while it stays.
-    pub fn publish(&self, xid: u64, oldest_running: u64, mut is_running: impl FnMut(u64) -> bool) {
+    pub fn publish(&self, xid: u64, oldest_running: u64, is_running: impl Fn(u64) -> bool) {
         let mut before = self.0.load(Relaxed);
         loop {
-            let after = Publishers::of(before).and(xid, oldest_running, &mut is_running).word();
+            let after = Publishers::of(before).and(xid, oldest_running, &is_running).word();
             match self.0.compare_exchange_weak(before, after, Release, Relaxed) {
                 Ok(_) => return,
                 Err(other) => before = other,
@@ -94,18 +110,21 @@ impl ValueSlot {
     pub fn read(&self) -> SlotState {
         let version = self.version();
         let publishers = Publishers::of(version);
-        let window = match () {
-            () if version == 0 => XidWindow::default(),
-            () if publishers.are_unknown() => XidWindow::between(1, u64::MAX),
-            () => publishers.window(),
+        let Publishers { newest, is_range, distance, .. } = publishers;
+        let (pending, window) = match () {
+            () if publishers.are_unknown() => ([0; PENDING], XidWindow::between(1, u64::MAX)),
+            () if is_range => ([0; PENDING], XidWindow::between(publishers.oldest(), newest)),
+            () if distance == 0 => ([newest, 0, 0], XidWindow::default()),
+            () => ([newest, publishers.oldest(), 0], XidWindow::default()),
         };
-        SlotState { version, window, ..SlotState::default() }
+        SlotState { version, pending, window, ..SlotState::default() }
     }
 
     /// Returns true if it can hold this: no id is below the first one.
     pub(crate) fn is_possible(&self) -> bool {
-        let Publishers { newest, count, distance } = Publishers::of(self.version());
-        if newest == 0 { count == 0 && distance == 0 } else { distance == FAR || distance < newest }
+        let Publishers { newest, count, is_range, distance } = Publishers::of(self.version());
+        let is_far = distance == FAR;
+        (is_range || !is_far) && (newest > 0 || count == 0) && (is_far || distance < newest.max(1))
     }
 }
 
@@ -113,7 +132,7 @@ impl ValueSlot {
 impl ValueSlot {
     /// Makes it a slot of one publisher, and others that would be below the first id.
     pub(crate) fn damage(&self) {
-        self.0.store(Publishers { newest: 5, count: 0, distance: 9 }.word(), Relaxed);
+        self.0.store(Publishers { newest: 5, distance: 9, ..Publishers::default() }.word(), Relaxed);
     }
 }
 
