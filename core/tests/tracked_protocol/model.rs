@@ -180,9 +180,8 @@ impl Model<'_> {
     /// not asked whether it is tracked now.
     fn publish_replayed(&self, world: &mut World, place: usize) {
         for number in world.writers[place].found.iter().flat_map(TrackedColumns::iter) {
-            let slot = Slot::from(world.slots[number as usize]);
-            slot.publish_replayed(self.xids[place], 0);
-            world.slots[number as usize] = slot.read();
+            let xid = self.xids[place];
+            world.slots[number as usize] = published(world.slots[number as usize], true, (xid, xid), &[]);
         }
     }
 
