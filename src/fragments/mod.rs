@@ -43,7 +43,7 @@ pub use path::{attend as attend_paths, attends as attends_paths, end};
 pub use planning::{Combination, add_dependencies, combine, combine_moving, is_undecided};
 pub use unplanned::planned_after_all;
 pub use zone_stats::{tell_of_zones, tells_of};
-pub use zones::least_blocks as least_zoned_blocks;
+pub use zones::{is_read_whole, least_blocks as least_zoned_blocks};
 
 /// Makes our scans known to the server. Called once, in the postmaster.
 pub fn register() {

@@ -190,6 +190,12 @@ fn fitting(columns: &TrackedColumns, blocks: u32) -> Option<i16> {
     columns.iter().filter(fits).min()
 }
 
+/// Returns true if a plan reads a table by a sequential scan.
+pub fn is_read_whole(plan: Tree<'_, pg_sys::PlannedStmt>, relation: pg_sys::Oid) -> bool {
+    // SAFETY: a valid plan.
+    unsafe { scan_of(plan.as_ptr(), relation).is_some_and(|scan| (*scan).type_ == NodeTag::T_SeqScan) }
+}
+
 /// The scan of a relation in a plan, if there is one.
 ///
 /// # Safety

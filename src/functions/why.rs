@@ -13,7 +13,7 @@ use super::named_relations::{Extent, column_name, is_readable, listed, relation_
 use super::unindexed_time;
 use crate::error::CacheError;
 use crate::export::{OwnQuery, Parameters};
-use crate::fragments::{least_zoned_blocks, shown_clock};
+use crate::fragments::{is_read_whole, least_zoned_blocks, shown_clock};
 use crate::invalidation::own_writes;
 use crate::invalidation::registration::can_be_tracked;
 use crate::lookup::stored_parts::may_have_parts;
@@ -27,12 +27,13 @@ use crate::pg::tree::Tree;
 use crate::query::asked_values::{Asked, scans_of, values_of};
 use crate::query::checking;
 use crate::query::checking::{Checked, Offender};
-use crate::query::decomposition::{Decomposition, NO_TABLE, Values, decompose};
+use crate::query::decomposition::{Decomposition, NO_TABLE, Obstacle, Values, decompose};
 use crate::query::eligibility::QueryTraits;
 use crate::query::handed_times::with_times;
 use crate::query::opened_relations::opened_by;
 use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
+use crate::query::scan_of_parts::is_combined;
 use crate::query::trust_advice::prospect;
 use crate::shmem::{self, SharedStore};
 use crate::{export, settings};
@@ -42,11 +43,13 @@ struct Refusal {
     reason: Reason,
     /// What in the query is the cause, as the rest of the sentence "It …".
     offender: Option<Vec<u8>>,
+    /// Its answer moves, but can be combined of parts that do not.
+    has_parts: bool,
 }
 
 impl From<Reason> for Refusal {
     fn from(reason: Reason) -> Self {
-        Self { reason, offender: None }
+        Self { reason, offender: None, has_parts: false }
     }
 }
 
@@ -71,12 +74,15 @@ fn why(call: FunctionCall<'_>) -> Set<Answer> {
             (true, None, Some(Text(details.concat())))
         }
         Err(Refusal { reason: Reason::OutOfMemory, .. }) => CacheError::out_of_memory().raise(),
-        Err(Refusal { reason, offender }) => {
+        Err(Refusal { reason, offender, has_parts }) => {
             let sentence = reason.describe().as_bytes();
             let mut detail = match offender {
                 Some(offender) => [sentence, b" It ", &offender, b"."].concat(),
                 None => sentence.to_vec(),
             };
+            if has_parts {
+                detail.extend_from_slice(b" It can be combined of stored parts.");
+            }
             if is_unclear {
                 detail.extend_from_slice(b" A hint before it is not understood.");
             }
@@ -111,24 +117,29 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         let (tree, checked) = clock_free.unwrap_or((tree, checked));
         let query = query.replaced_by(tree.as_ptr());
         let Checked { traits, offender, .. } = checked;
-        let mut parts = traits.as_ref().map_or(Vec::new(), |traits| combined(tree, traits));
-        if is_apart {
-            parts.extend_from_slice(b"; the clock is applied to the stored answer");
-        }
+        let parts = traits.as_ref().map_or(Parts::Untold, |traits| combined(tree, traits));
         let plan = query.plan(pg_sys::CURSOR_OPT_PARALLEL_OK, Parameters::NONE);
         // The executor reads parameters when it starts.
         export::check_permitted(plan, text, Parameters::nulls(&types));
-        let traits = traits.map_err(|reason| Refusal { reason, offender: offender.map(told) })?;
+        let traits = traits.map_err(|reason| Refusal { offender: offender.map(told), ..reason.into() })?;
         let checked = relations::check(plan).and_then(|_| planner_input::check(plan, &opened_by(plan)));
-        checked.map_err(|RelationRefusal { reason, relation }| Refusal { reason, offender: Some(reads(relation)) })?;
+        checked.map_err(|RelationRefusal { reason, relation }| Refusal {
+            offender: Some(reads(relation)),
+            ..reason.into()
+        })?;
         if !settings::enabled() {
             return Err(Reason::Disabled.into());
         }
         let params = if types.is_empty() { None } else { Tree::enter(Parameters::nulls(&types).as_ptr()) };
         let question =
             Question { params, ..Question::only_asked(plan, text, kept!(pg_sys::GetActiveSnapshot()).as_ref()) };
-        let found = lookup::find(store, &question, Lateness::Refused)
-            .map_err(|reason| Refusal { reason, offender: moving(reason, &question, &traits) });
+        let parts = parts.by_plan(plan);
+        let has_parts = |reason| reason == Reason::MovingClock && matches!(parts, Parts::Possible(_));
+        let found = lookup::find(store, &question, Lateness::Refused).map_err(|reason| Refusal {
+            reason,
+            offender: moving(reason, &question, &traits),
+            has_parts: has_parts(reason),
+        });
         let relations = relations::of_plan(plan, traits.extras.relations());
         let (rests_on, wishes) = match found? {
             Found::Hit(hit, _) => {
@@ -146,7 +157,11 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
         };
         let extents = relations.into_iter().map(|own| (own, extent(store, &question, own, &rests_on, &wishes)));
         let extents = extents.collect();
-        Ok((extents, parts))
+        let mut told = parts.told();
+        if is_apart {
+            told.extend_from_slice(b"; the clock is applied to the stored answer");
+        }
+        Ok((extents, told))
     }
 }
 
@@ -196,7 +211,8 @@ fn told(offender: Offender) -> Vec<u8> {
 
 /// Parses, analyzes and rewrites a text that is one SELECT. Returns the types of its parameters, too.
 fn one_select(text: &CStr) -> Result<(OwnQuery<'_>, Vec<pg_sys::Oid>), Refusal> {
-    let refused = |reason, what: String| Refusal { reason, offender: Some(format!("is {what}").into_bytes()) };
+    let refused =
+        |reason: Reason, what: String| Refusal { offender: Some(format!("is {what}").into_bytes()), ..reason.into() };
     let raw = export::parse_one(text).map_err(|found| match found {
         0 => refused(Reason::NotSelect, "empty".into()),
         more => refused(Reason::NotSelect, format!("{more} statements")),
@@ -270,25 +286,58 @@ fn compares(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
     [b"compares ".to_vec(), name, b" of ".to_vec(), relation_name(relation), advice.to_vec()].concat()
 }
 
-/// Whether the answer of a query can be combined of parts, as the end of the sentence; nothing if it aggregates no
-/// table that has parts.
-fn combined(query: Tree<'_, pg_sys::Query>, traits: &QueryTraits) -> Vec<u8> {
-    if !may_have_parts(traits) || own_writes::has_transaction_id() {
-        return Vec::new();
+/// Whether the answer of a query can be combined of parts.
+enum Parts {
+    /// It aggregates no table that has parts.
+    Untold,
+    /// It can; of zones of this plain table, if that is read whole.
+    Possible(Option<pg_sys::Oid>),
+    /// It cannot.
+    Impossible(Obstacle),
+}
+
+impl Parts {
+    /// The same, as the server's own plan of the query decides.
+    fn by_plan(self, plan: Tree<'_, pg_sys::PlannedStmt>) -> Self {
+        match self {
+            Self::Possible(Some(table)) if !is_combined(plan) && !is_read_whole(plan, table) => {
+                Self::Impossible("The plan does not read the whole table.")
+            }
+            other => other,
+        }
     }
-    // The time would be another question for each zone at each moment.
-    let least = if traits.clocks == 0 { least_zoned_blocks() } else { u32::MAX };
-    let obstacle = match decompose(query, least) {
+
+    /// As the end of the sentence.
+    fn told(&self) -> Vec<u8> {
+        match self {
+            Self::Untold => Vec::new(),
+            Self::Possible(_) => b"; can be combined of stored parts".to_vec(),
+            Self::Impossible(obstacle) => [b"; cannot be combined of stored parts: ", obstacle.as_bytes()].concat(),
+        }
+    }
+}
+
+/// Whether the answer of a query can be combined of parts, as far as the query tells.
+fn combined(query: Tree<'_, pg_sys::Query>, traits: &QueryTraits) -> Parts {
+    if !may_have_parts(traits) || own_writes::has_transaction_id() {
+        return Parts::Untold;
+    }
+    match decompose(query, least_zoned_blocks()) {
+        Ok(Decomposition { part, .. }) if part.is_zoned => match part.windows.is_empty() {
+            true if traits.clocks > 0 => Parts::Impossible("It asks each range of blocks for the time."),
+            is_whole => Parts::Possible(is_whole.then_some(part.relation)),
+        },
         Ok(Decomposition { part, .. }) => {
             // The values of parameters are known when it is executed.
             let asked = part.asked(None, Values::Present).or_else(|_| part.asked(None, Values::Lasting));
             if asked.is_ok_and(|asked| asked.leaves(part.relation).is_ok()) {
-                return b"; can be combined of stored parts".to_vec();
+                return Parts::Possible(None);
             }
-            "Among its partitions are foreign or temporary tables, new ones, or such as code of users chooses."
+            Parts::Impossible(
+                "Among its partitions are foreign or temporary tables, new ones, or such as code of users chooses.",
+            )
         }
-        Err(NO_TABLE) => return Vec::new(),
-        Err(obstacle) => obstacle,
-    };
-    [b"; cannot be combined of stored parts: ", obstacle.as_bytes()].concat()
+        Err(NO_TABLE) => Parts::Untold,
+        Err(obstacle) => Parts::Impossible(obstacle),
+    }
 }
