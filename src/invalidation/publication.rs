@@ -37,7 +37,8 @@ pub fn note_relation(relation: pg_sys::Oid) {
 /// Publishes everything this transaction has changed so far. At PRE_COMMIT and, then `preparing`, at PRE_PREPARE.
 pub fn publish(preparing: bool) {
     let xid = backend::top_transaction_id();
-    if xid == 0 {
+    // Of an id that snapshots do not list, a slot cannot tell them that it runs.
+    if xid == 0 || backend::is_vacuuming() {
         return;
     }
     let Some(store) = shmem::store() else { return };

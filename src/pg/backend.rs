@@ -96,6 +96,13 @@ pub fn is_in_recovery() -> bool {
     server::RecoveryInProgress()
 }
 
+/// Returns true if the transaction is one of VACUUM without FULL, which snapshots never list as running. It changes
+/// neither rows nor definitions.
+pub fn is_vacuuming() -> bool {
+    // SAFETY: the process's own place in shared memory, whose flags it alone sets.
+    unsafe { u32::from((*pg_sys::MyProc).statusFlags) & pg_sys::PROC_IN_VACUUM != 0 }
+}
+
 /// Returns true if this process applies changes of another server.
 pub fn is_logical_worker() -> bool {
     server::IsLogicalWorker()
