@@ -323,10 +323,10 @@ fn combined(query: Tree<'_, pg_sys::Query>, traits: &QueryTraits) -> Parts {
         return Parts::Untold;
     }
     match decompose(query, least_zoned_blocks()) {
-        Ok(Decomposition { part, .. }) if part.is_zoned => match part.windows.is_empty() {
-            true if traits.clocks > 0 => Parts::Impossible("It asks each range of blocks for the time."),
-            is_whole => Parts::Possible(is_whole.then_some(part.relation)),
-        },
+        Ok(Decomposition { part, .. }) if part.is_zoned && traits.clocks > 0 => {
+            Parts::Impossible("It asks each range of blocks for the time.")
+        }
+        Ok(Decomposition { part, .. }) if part.is_zoned => Parts::Possible(Some(part.relation)),
         Ok(Decomposition { part, .. }) => {
             // The values of parameters are known when it is executed.
             let asked = part.asked(None, Values::Present).or_else(|_| part.asked(None, Values::Lasting));

@@ -118,6 +118,14 @@ outdates('t', 'a hundred zones', 90, 110, "INSERT INTO t SELECT g, g % 5, g, rep
 is(stat($standby, 'coarse_overflow'), $overflows, 'a hundred zones are noted');
 outdates('t', 'three hundred zones', 300, $NONE, "INSERT INTO t SELECT g, g % 5, g, repeat('x', 4000) FROM generate_series(1, 4800) g");
 is(stat($standby, 'coarse_overflow'), $overflows + 1, 'three hundred are not');
+outdates('t', 'three hundred, by a sub-transaction whose first notes have passed on', 300, $NONE, q{DO $$ BEGIN
+	BEGIN
+		UPDATE t SET v = v WHERE id = 1;
+		FOR i IN 1 .. 100 LOOP
+			BEGIN UPDATE t SET v = v WHERE id = 2; EXCEPTION WHEN division_by_zero THEN END;
+		END LOOP;
+		UPDATE t SET v = v + 1;
+	EXCEPTION WHEN division_by_zero THEN END; END $$});
 outdates('t', 'one of many zones', 1, 1, 'UPDATE t SET v = v + 1 WHERE id = 4700');
 
 # Transactions that began before the zones were tracked, and end after it. `begin` and `end` surround changes of two zones.

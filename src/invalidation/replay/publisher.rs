@@ -166,6 +166,12 @@ impl Publisher {
     /// Forgets which notes there are: they are gone, or ids come again when they have gone round.
     fn forget_known(&mut self) {
         self.known.fill(NOTHING);
+        self.forget_known_parts();
+    }
+
+    /// The same of parts alone. Those of some sub-transactions are noted of their parent now, so these may have to note
+    /// them once more: a transaction without room gives up the parts of what is noted of itself.
+    fn forget_known_parts(&mut self) {
         self.known_parts.fill((0, Change(0)));
         self.last = (NOTHING.0, NOTHING.1, (None, None));
     }
@@ -194,6 +200,7 @@ impl Publisher {
             }
             self.forget(&end);
         } else if let Some((parent, children)) = record.assignment() {
+            self.forget_known_parts();
             if children.iter().any(|child| self.changes.pass_on(*child, parent).is_err()) {
                 self.forget_all();
             }

@@ -506,8 +506,7 @@ def test_at_random(writer, reader, connect, seed):
 @pytest.mark.parametrize("query, told", [
     (GROUPS, "can be combined"), ("SELECT count(*) FROM t WHERE at > '2024-01-02'", "can be combined"), ("SELECT id FROM t ORDER BY id", None),
     ("SELECT sum(v) FROM t WHERE id = 7", "The plan does not read the whole table."),
-    ("SELECT count(*) FROM t WHERE at > now() - interval '1 day'", "can be combined"),
-    ("SELECT count(*) FILTER (WHERE v < 7) FROM t WHERE (at > now() - interval '1 day') IS TRUE", "asks each range of blocks for the time"),
+    ("SELECT count(*) FROM t WHERE at > now() - interval '1 day'", "asks each range of blocks for the time"),
     ("SELECT k, count(*) FROM t GROUP BY ROLLUP (k)", "It has grouping sets."),
 ])
 def test_why_tells_of_zones(reader, query, told):
