@@ -140,21 +140,8 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
             offender: moving(reason, &question, &traits),
             has_parts: has_parts(reason),
         });
+        let (rests_on, wishes) = dependencies(store, found?)?;
         let relations = relations::of_plan(plan, traits.extras.relations());
-        let (rests_on, wishes) = match found? {
-            Found::Hit(hit, _) => {
-                let rests_on = Vec::copy_of(store.view(&hit.pin).dependencies());
-                store.unpin(hit.pin);
-                (rests_on.map_err(Reason::from)?, Vec::new())
-            }
-            Found::Miss(miss) => match miss.refused {
-                // Only running the query can tell, or has told so far.
-                None | Some(Reason::TooQuick | Reason::TooFewRuns) => {
-                    (miss.guarantees.dependencies, miss.guarantees.wishes)
-                }
-                Some(reason) => return Err(reason.into()),
-            },
-        };
         let extents = relations.into_iter().map(|own| (own, extent(store, &question, own, &rests_on, &wishes)));
         let extents = extents.collect();
         let mut told = parts.told();
@@ -162,6 +149,24 @@ unsafe fn check(store: &SharedStore, text: &CStr) -> Result<Findings, Refusal> {
             told.extend_from_slice(b"; the clock is applied to the stored answer");
         }
         Ok((extents, told))
+    }
+}
+
+/// What an answer rests on, or would, and the columns that would have to be tracked so that it rested on less.
+fn dependencies(store: &SharedStore, found: Found) -> Result<(Vec<Dependency>, Vec<Wish>), Refusal> {
+    match found {
+        Found::Hit(hit, _) => {
+            let rests_on = Vec::copy_of(store.view(&hit.pin).dependencies());
+            store.unpin(hit.pin);
+            Ok((rests_on.map_err(Reason::from)?, Vec::new()))
+        }
+        Found::Miss(miss) => match miss.refused {
+            // Only running the query can tell, or has told so far.
+            None | Some(Reason::TooQuick | Reason::TooFewRuns) => {
+                Ok((miss.guarantees.dependencies, miss.guarantees.wishes))
+            }
+            Some(reason) => Err(reason.into()),
+        },
     }
 }
 
