@@ -156,7 +156,7 @@ def in_transaction(session, statements):
 
 @pytest.mark.parametrize(("way", "combines"), [
     (QUERY, True), (f"DECLARE c CURSOR FOR {QUERY}; FETCH ALL FROM c", True), (f"CREATE TABLE made AS {QUERY}", False), (f"PREPARE p AS {QUERY}; EXECUTE p", True),
-    (f"COPY ({QUERY}) TO '/dev/null'", False), (f"EXPLAIN ANALYZE {QUERY}", True), ("SELECT total(3)", False),
+    (f"COPY ({QUERY}) TO '/dev/null'", True), (f"EXPLAIN ANALYZE {QUERY}", True), ("SELECT total(3)", False),
 ])
 def test_ways_that_combine(writer, connect, way, combines):
     reader = connect(OPTIONS, prepare_threshold=None)
