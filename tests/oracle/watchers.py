@@ -58,6 +58,9 @@ def watch(run, name, number):
     while run.goes_on() and not watcher.tally.has_enough():
         try:
             watcher.batch()
+        except psycopg.errors.SerializationFailure:
+            # Replay has cancelled the question for its position: outside of a transaction, and nothing was compared.
+            watcher.tally.inconclusive["a position was not told"] += 1
         except psycopg.OperationalError:
             if not run.lost(watcher.connection):
                 raise
