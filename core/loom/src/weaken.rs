@@ -37,7 +37,7 @@ const NOT_SEEN: &[(&str, &str, &str)] = &[
     ("entry.rs", "self.usage.renditions.swap(", "the models have no renditions"),
     ("index.rs", "link = entry.next_in_bucket.load(Acquire)", RECHECKED_BY_PIN),
     ("index.rs", "entry.next_in_bucket.store(", FENCE_OF_HELD),
-    ("index.rs", "before.next_in_bucket.store(", FENCE_OF_HELD),
+    ("index.rs", "link if link == index + 1 => return before.store(", FENCE_OF_HELD),
     ("occupancy.rs", "fetch_or(", RECHECKED),
     ("occupancy.rs", "fetch_and(", RECHECKED),
     ("seat.rs", "self.pins.store(0, Release)", ALONE),
