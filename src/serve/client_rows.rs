@@ -4,7 +4,7 @@
 //! included, keeps its place among the rows.
 //!
 //! The server's own receiver gets the rows that are sent another way: all, if they do not go to the client's socket;
-//! those that are larger than our block, or have a value that the core does not write; those that are not encoded.
+//! those that have a value that the core does not write; those that are not encoded.
 //!
 //! State of one query of this backend; nothing is locked.
 
@@ -105,7 +105,7 @@ impl ClientRows {
     pub unsafe fn send<V: StoredValue, I: Iterator<Item = Option<V>>>(
         this: *mut Self,
         row: Row<'_>,
-        values: impl FnOnce() -> I,
+        values: impl Fn() -> I,
     ) -> bool {
         // SAFETY: the caller keeps `this` in its place; the messages lie in a box of its own. Nothing here has a
         // destructor outside of `edge`.
@@ -118,8 +118,12 @@ impl ClientRows {
                 OutputFunctions::call(functions);
             }
             let outcome = edge(|| {
-                let messages = &mut *messages;
-                messages.encoder.append_values(values(), &messages.functions, &mut messages.block)
+                let RowMessages { encoder, functions, block, .. } = &mut *messages;
+                let outcome = encoder.append_values(values(), functions, block);
+                if outcome == Outcome::Full && block.grow(encoder.size_of_values(values(), functions)).is_ok() {
+                    return encoder.append_values(values(), functions, block);
+                }
+                outcome
             });
             if outcome != Outcome::Appended {
                 return false;

@@ -3,8 +3,8 @@
 //!
 //! The scan does it when the first row of a run is asked of it: it sends all rows of the run, adds them to the
 //! executor's count, and answers that there are no more. Hooks of other libraries, the receiver's start and end, and
-//! the portal see what they always see. A row that is too large for the block, or has a value that the core does not
-//! write, is handed to the executor, after the rows before it were sent. The scan goes on behind that row.
+//! the portal see what they always see. A row that has a value that the core does not write is handed to the executor,
+//! after the rows before it were sent. The scan goes on behind that row.
 //!
 //! The number of rows wanted is what our hook was asked for. A library behind ours is taken to pass it on, as those
 //! that count and time do.
@@ -269,13 +269,15 @@ impl RowMessages {
                     return Step::Call;
                 }
             }
-            match self.encoder.append(rows.buffers(), row, &self.functions, &mut self.block) {
+            let Self { encoder, functions, block, .. } = self;
+            match encoder.append(rows.buffers(), row, functions, block) {
                 Outcome::Appended => {
                     self.functions.pass_row();
                     rows.pass(1);
                     *left -= 1;
                 }
-                Outcome::Full if !self.block.messages().is_empty() => return Step::Send,
+                Outcome::Full if !block.messages().is_empty() => return Step::Send,
+                Outcome::Full if block.grow(encoder.size(rows.buffers(), row, functions)).is_ok() => {}
                 Outcome::Full | Outcome::Refused => {
                     self.functions.pass_row();
                     return Step::Leave;

@@ -15,7 +15,7 @@ use crate::arrow::column::Column;
 use crate::pg::backend_local::Local;
 use crate::pg::session_zone;
 
-/// Bytes of the block: of rows of a hit that are sent at once. Whoever sends without it takes a larger row.
+/// Bytes of the block: of rows of a hit that are sent at once. For a larger row it grows, until the run ends.
 const BLOCK: usize = 64 * 1024;
 
 /// What makes messages of the rows of a run.
@@ -102,7 +102,9 @@ impl RowMessages {
                 sender.chunk = None;
             }
             sender.draft = None;
-            REUSABLE.replace(Some(sender));
+            if sender.block.size() <= BLOCK {
+                REUSABLE.replace(Some(sender));
+            }
         }
     }
 }

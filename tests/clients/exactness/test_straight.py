@@ -126,7 +126,7 @@ def test_rows_go_straight(session):
 
 
 def test_large_rows_among_small_ones(session):
-    """A row that is larger than the send buffer takes the other way. Its neighbours do not, and the order stays."""
+    """The block grows for a row that is larger."""
     session.execute("""
         CREATE TABLE t AS SELECT g AS id, repeat(md5(g::text), CASE WHEN g % 50 = 7 THEN 40000 ELSE g % 9 END) AS body,
             decode(repeat('0a', CASE WHEN g % 90 = 8 THEN 50000 ELSE 3 END), 'hex') AS image
@@ -135,7 +135,7 @@ def test_large_rows_among_small_ones(session):
     check_hits(session, query)
     counts = straight(session)
     session.pgconn.exec_(query.encode())
-    assert sum(counts) == 400 - 8 - 5
+    assert counts == [400]
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 64, 65, 8000])
@@ -154,7 +154,7 @@ def test_shapes(session, wire, rows):
 
 @pytest.mark.parametrize("large", [1, 4, 5, 6, 9, 10])
 def test_limits_around_a_large_row(session, wire, large):
-    """A row that takes the other way may be the first or the last that an Execute asks for."""
+    """A row for which the block grows may be the first or the last that an Execute asks for."""
     session.execute(f"""
         CREATE TABLE t AS SELECT g AS a, repeat(md5(g::text), CASE WHEN g = {large} THEN 2500 ELSE 1 END) AS b FROM generate_series(1, 20) g""")
     query = "SELECT a, b FROM t ORDER BY a"

@@ -1,4 +1,4 @@
-//! Rows as DataRow messages, in a buffer of fixed size. Each process has its own encoder and buffer.
+//! Rows as DataRow messages, in a buffer that grows for a row alone. Each process has its own encoder and buffer.
 
 use super::fixed::write_fixed;
 use super::format::{LONGEST, WireFormat};
@@ -21,7 +21,7 @@ pub enum Outcome {
     Refused,
 }
 
-/// Messages on their way to a client, in memory of fixed size.
+/// Messages on their way to a client.
 pub struct MessageBuffer {
     bytes: Vec<u8>,
     used: usize,
@@ -36,6 +36,19 @@ impl MessageBuffer {
         let mut bytes = Vec::new();
         bytes.lengthen(size, 0)?;
         Ok(Self { bytes, used: 0 })
+    }
+
+    /// Bytes that it holds.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Makes it hold so many bytes.
+    ///
+    /// # Errors
+    /// There is no memory for them, or the server sends no message of that size.
+    pub fn grow(&mut self, size: usize) -> Result<(), OutOfMemory> {
+        if size > LONGEST_MESSAGE { Err(OutOfMemory) } else { self.bytes.lengthen(size, 0) }
     }
 
     /// The messages in it.
@@ -92,6 +105,8 @@ const HEADER: usize = 5;
 const LENGTH: usize = 4;
 /// The length of NULL.
 const NULL: [u8; LENGTH] = [0xFF; LENGTH];
+/// Bytes of the longest message that the server sends: what a StringInfo holds (`MaxAllocSize` in utils/memutils.h).
+const LONGEST_MESSAGE: usize = 0x3FFF_FFFF;
 /// Bytes that are copied at once for a short value: one copy of a constant size is quicker than one of the exact size.
 const STRIDE: usize = 32;
 /// How many bytes ahead values of varying length are fetched: there are more columns than a processor foresees by
@@ -130,6 +145,23 @@ impl Encoder {
         self.scratch.zone = zone;
     }
 
+    /// Bytes that a buffer holds in which row number `row` of these columns fits.
+    pub fn size(&self, columns: &[ColumnBuffers<'_>], row: usize, server: &impl Server) -> usize {
+        self.size_of_values(values_of(columns, row), server)
+    }
+
+    /// Bytes that a buffer holds in which a row with these values fits.
+    pub fn size_of_values<V: StoredValue>(
+        &self,
+        values: impl Iterator<Item = Option<V>>,
+        server: &impl Server,
+    ) -> usize {
+        let varying = |(index, (&format, value)): (usize, (&WireFormat, Option<V>))| {
+            value.map_or(0, |value| varying_bytes(format, &value, index, server))
+        };
+        self.room + self.formats.iter().zip(values).enumerate().map(varying).sum::<usize>()
+    }
+
     /// Appends row number `row` of these columns to a buffer.
     pub fn append(
         &mut self,
@@ -138,8 +170,7 @@ impl Encoder {
         server: &impl Server,
         buffer: &mut MessageBuffer,
     ) -> Outcome {
-        let values = columns.iter().map(|column| (!column.is_null(row)).then_some(ChunkValue { column, row }));
-        self.append_values(values, server, buffer)
+        self.append_values(values_of(columns, row), server, buffer)
     }
 
     /// Appends a row with these values, one for each format, `None` for NULL.
@@ -180,6 +211,27 @@ impl Encoder {
     }
 }
 
+/// The values of a row of these columns, `None` for NULL.
+fn values_of<'a>(columns: &'a [ColumnBuffers<'a>], row: usize) -> impl Iterator<Item = Option<ChunkValue<'a>>> {
+    columns.iter().map(move |column| (!column.is_null(row)).then_some(ChunkValue { column, row }))
+}
+
+/// Bytes that a value in column number `index` takes at most, beside what its format takes for each value.
+#[inline(always)]
+fn varying_bytes(format: WireFormat, value: &impl StoredValue, index: usize, server: &impl Server) -> usize {
+    match format {
+        WireFormat::Bytes => {
+            let (_, from, to) = value.place();
+            to - from
+        }
+        WireFormat::ByServer => server.value(index).len(),
+        WireFormat::ByteaText => value.bytes().len() * 2,
+        // Four bytes of text become two, except those at both ends and around the point.
+        WireFormat::NumericBinary => value.bytes().len(),
+        _ => 0,
+    }
+}
+
 impl Scratch {
     /// Writes a value that is not NULL, in column number `index`, and returns the bytes of it. The error is the outcome
     /// of its row.
@@ -193,29 +245,21 @@ impl Scratch {
         place: &mut Place<'_>,
     ) -> Result<usize, Outcome> {
         let start = place.start;
+        place.take(varying_bytes(format, value, index, server))?;
         match format {
             WireFormat::Bytes => {
                 let (values, from, to) = value.place();
-                place.take(to - from)?;
                 copy(values, from, to - from, place.out, start);
                 Ok(to - from)
             }
             WireFormat::ByServer => {
                 let bytes = server.value(index);
-                place.take(bytes.len())?;
                 place.out[start..start + bytes.len()].copy_from_slice(bytes);
                 Ok(bytes.len())
             }
-            WireFormat::ByteaText => {
-                let bytes = value.bytes();
-                place.take(bytes.len() * 2)?;
-                Ok(text::bytea(bytes, &mut place.out[start..]))
-            }
+            WireFormat::ByteaText => Ok(text::bytea(value.bytes(), &mut place.out[start..])),
             WireFormat::NumericBinary => {
-                // Four bytes of text become two, except those at both ends and around the point.
-                let text = value.bytes();
-                place.take(text.len())?;
-                binary::numeric(text, &mut self.number, &mut place.out[start..]).ok_or(Outcome::Refused)
+                binary::numeric(value.bytes(), &mut self.number, &mut place.out[start..]).ok_or(Outcome::Refused)
             }
             fixed => {
                 let out = place.out[start..].first_chunk_mut().expect("the room was counted");
