@@ -8,7 +8,7 @@ use super::part_run::{Computed, Source, Surroundings};
 use super::recipe::{LeafPart, ZoneParts};
 use super::{zone_merge, zones};
 use crate::error::CacheError;
-use crate::lookup::stored_parts::{self, PartKey};
+use crate::lookup::stored_parts::{self, PartKey, StoredPart};
 use crate::serve::Hold;
 use crate::shmem::SharedStore;
 
@@ -101,30 +101,34 @@ impl PartState {
         }
     }
 
-    /// Finds out what the part of some zones is stored as, and looks for it.
-    fn find_zones(&mut self, keys: &mut PartKeys<'_>, store: &SharedStore, surroundings: &Surroundings) {
+    /// Finds out what the part of some zones is stored as, and looks for it. Returns true if there is one that does not
+    /// hold.
+    fn find_zones(&mut self, keys: &mut PartKeys<'_>, store: &SharedStore, surroundings: &Surroundings) -> bool {
         self.key = self.zones.and_then(|zones| keys.of_zones(self.leaf, zones).ok());
-        self.look_up(store, surroundings);
+        self.look_up(store, surroundings)
     }
 
-    /// Pins the stored part, if there is one that holds. What cannot be looked up is computed.
-    pub fn look_up(&mut self, store: &SharedStore, surroundings: &Surroundings) {
-        let Some(key) = self.key else { return };
-        // SAFETY: the snapshot of the statement is registered; the context outlives the statement. A stored part has
-        // the columns that were compared with its own.
-        let hold = unsafe {
-            stored_parts::stored_part(store, key.key, &surroundings.columns, surroundings.snapshot.as_ref())
-                .and_then(|pin| Hold::in_context(surroundings.context, pin, surroundings.columns.clone()))
-        };
+    /// Pins the stored part, if there is one that holds. What cannot be looked up is computed. Returns true if there is
+    /// one that does not hold.
+    pub fn look_up(&mut self, store: &SharedStore, surroundings: &Surroundings) -> bool {
+        let Some(key) = self.key else { return false };
+        let columns = &surroundings.columns;
+        // SAFETY: the snapshot of the statement is registered.
+        let found = unsafe { stored_parts::stored_part(store, key.key, columns, surroundings.snapshot.as_ref()) };
+        let is_outdated = matches!(found, StoredPart::Outdated);
+        // SAFETY: the context outlives the statement. A stored part has the columns that were compared with its own.
+        let hold =
+            unsafe { found.valid().and_then(|pin| Hold::in_context(surroundings.context, pin, columns.clone())) };
         if let Some(hold) = hold {
             self.rows = Rows::Stored(hold);
         }
+        is_outdated
     }
 }
 
-/// Looks for the stored parts of the zones of a table, which come one by one: for groups of them first. A group of
-/// which each zone has a part, and that has none, is to be made of these; not the last group, which changes with each
-/// row that comes.
+/// Looks for the stored parts of the zones of a table, which come one by one: for groups of them first. What was never
+/// stored is computed in groups, what a change has outdated zone by zone. A group of which each zone has a part, and
+/// that has none, is to be made of these; not the last group, which changes with each row that comes.
 pub fn found_zones(
     zones: Vec<PartState>,
     unit: u64,
@@ -136,21 +140,27 @@ pub fn found_zones(
     let mut waiting = zones.into_iter().peekable();
     while waiting.peek().is_some() {
         let mut group: Vec<PartState> = waiting.by_ref().take(size).collect();
-        let whole = group.first().filter(|_| group.len() == size && waiting.peek().is_some()).and_then(|first| {
-            let zones = first.zones.map(|zones| Zones { count: unit * size as u64, ..zones });
-            let mut whole = PartState::new(first.leaf, zones, first.plan);
-            whole.find_zones(keys, store, surroundings);
-            whole.key.is_some().then_some(whole)
-        });
-        if whole.as_ref().is_some_and(|whole| matches!(whole.rows, Rows::Stored(_))) {
-            found.extend(whole);
+        let zones = group[0].zones.map(|zones| Zones { count: unit * size as u64, ..zones });
+        let mut whole = PartState::new(group[0].leaf, zones, group[0].plan);
+        let is_outdated = whole.find_zones(keys, store, surroundings);
+        if matches!(whole.rows, Rows::Stored(_)) {
+            found.push(whole);
             continue;
         }
-        group.iter_mut().for_each(|zone| zone.find_zones(keys, store, surroundings));
+        for zone in &mut group {
+            zone.find_zones(keys, store, surroundings);
+        }
         let stored = |zone: &PartState| if let Rows::Stored(hold) = zone.rows { Some(hold) } else { None };
-        match (whole, group.iter().map(stored).collect::<Option<Vec<_>>>()) {
-            (Some(whole), Some(merged)) => found.push(PartState { merged, ..whole }),
-            _ => found.extend(group),
+        let merged: Vec<_> = group.iter().filter_map(stored).collect();
+        let is_whole = if merged.is_empty() {
+            !is_outdated
+        } else {
+            merged.len() == group.len() && group.len() == size && waiting.peek().is_some()
+        };
+        if is_whole && whole.key.is_some() {
+            found.push(PartState { merged, ..whole });
+        } else {
+            found.extend(group);
         }
     }
     found

@@ -290,22 +290,30 @@ impl Parts {
     /// Reads all zones at once if that is quicker than to read those that are not stored, by the costs of the planner.
     fn read_at_once(&mut self) {
         let Some(zones) = self.zones else { return };
-        let missing = self.states.iter().filter(|part| part.is_to_be_read()).count();
+        let missing = self.states.iter().filter(|part| part.is_to_be_read());
+        let counts: Vec<_> = missing.filter_map(|part| part.zones).map(|own| own.count).collect();
+        // By groups, which takes less, if no zone is to be stored by itself.
+        let by_groups = self.surroundings.environment.is_none() || counts.iter().all(|count| *count > zones.unit);
+        let (plan, size) = match by_groups {
+            true => (zones.groups, zones.unit * zones::group_size(zones.unit)),
+            false => (zones.all, zones.unit),
+        };
         // SAFETY: plans of the statement.
-        let [all, one] = [zones.all, zones.one].map(|plan| unsafe { (*(*plan).planTree).total_cost });
-        if missing == 0 || missing as f64 * one < all || zones::function().is_none() {
+        let [at_once, one] = [plan, zones.one].map(|plan| unsafe { (*(*plan).planTree).total_cost });
+        let one_by_one = one * counts.iter().sum::<u64>() as f64 / zones.unit as f64;
+        if counts.is_empty() || one_by_one < at_once || zones::function().is_none() {
             return;
         }
         if self.surroundings.environment.is_some() {
-            count(Counter::FragmentsComputed, missing as u64);
+            count(Counter::FragmentsComputed, counts.len() as u64);
         }
         let mut keys = Vec::with_capacity(self.states.len());
         for part in &mut self.states {
-            let to_store = part.zones.filter(|own| part.is_to_be_read() && own.count <= zones.unit);
-            keys.extend(to_store.zip(part.key).map(|(own, key)| (own.first / zones.unit, key)));
+            let to_store = part.zones.filter(|own| part.is_to_be_read() && own.count <= size);
+            keys.extend(to_store.zip(part.key).map(|(own, key)| (own.first / size, key)));
             part.forget_stored(Rows::Read);
         }
-        self.pass = Some(Pass::run(zones, &keys, &self.surroundings));
+        self.pass = Some(Pass::run(plan, zones.one, &keys, &self.surroundings));
     }
 
     /// Goes back to the first row. What was computed is computed again: it gives the same rows, and nothing keeps them

@@ -145,7 +145,7 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     };
     let mut leaves = Vec::with_capacity(found.leaves.len());
     // SAFETY: a plan just made.
-    let mut cost = zones.map_or(0.0, |zones| unsafe { (*(*zones.all).planTree).total_cost });
+    let mut cost = zones.map_or(0.0, |zones| unsafe { (*(*zones.groups).planTree).total_cost });
     for (number, Leaf { relation, .. }) in found.leaves.iter().enumerate() {
         let known = stored.get(number).copied().flatten();
         let plan = if known.is_some() {
@@ -189,7 +189,7 @@ fn stored_leaves(
     let snapshot = active_snapshot().ok();
     let cost_of = |leaf: &Leaf| {
         let key = keys.of_leaf(*leaf).ok()?;
-        let pin = stored_parts::stored_part(store, key.key, &columns, snapshot)?;
+        let pin = stored_parts::stored_part(store, key.key, &columns, snapshot).valid()?;
         let cost = store.view(&pin).plan_cost();
         store.unpin(pin);
         Some(cost)

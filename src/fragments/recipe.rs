@@ -32,6 +32,8 @@ pub struct ZoneParts {
     pub unit: u64,
     /// The plan for all parts at once. Its last column is the number of the part, by which its rows are sorted.
     pub all: *mut pg_sys::PlannedStmt,
+    /// The same for groups of them.
+    pub groups: *mut pg_sys::PlannedStmt,
     /// The plan of one part.
     pub one: *mut pg_sys::PlannedStmt,
     /// The plan that makes one part of several.
@@ -82,7 +84,7 @@ fn whole(halves: &[i32]) -> u64 {
 impl Recipe {
     /// The plans of the parts.
     pub fn plans(&self) -> impl Iterator<Item = *mut pg_sys::PlannedStmt> {
-        let of_zones = self.zones.into_iter().flat_map(|zones| [zones.all, zones.one, zones.merging]);
+        let of_zones = self.zones.into_iter().flat_map(|zones| [zones.all, zones.groups, zones.one, zones.merging]);
         self.leaves.iter().map(|leaf| leaf.plan).chain(of_zones)
     }
 
@@ -105,7 +107,7 @@ impl Recipe {
         let dimensions = list_of_oids(self.part.dimensions.iter().copied());
         let numbers = list_of_numbers(long.chain(short));
         let question = self.question.cast();
-        let zones = list_of(self.zones.iter().flat_map(|zones| [zones.all, zones.one, zones.merging]));
+        let zones = list_of(self.zones.iter().flat_map(|zones| [zones.all, zones.groups, zones.one, zones.merging]));
         list_of([leaves, self.part.query.cast(), plans, dimensions, numbers, question, zones])
     }
 
@@ -127,7 +129,8 @@ impl Recipe {
             let zones = (column != 0).then_some(column as i16).and_then(|column| {
                 let plan =
                     |place| node_at(list_at(ZONES)?, place).filter(|plan: &*mut pg_sys::PlannedStmt| !plan.is_null());
-                Some(ZoneParts { column, unit: unit as u64, all: plan(0)?, one: plan(1)?, merging: plan(2)? })
+                let unit = unit as u64;
+                Some(ZoneParts { column, unit, all: plan(0)?, groups: plan(1)?, one: plan(2)?, merging: plan(3)? })
             });
             Some(Self {
                 part: Part {

@@ -1,12 +1,12 @@
-//! All zones of a table read at once: the rows of their parts come sorted by the zone. They are kept for the scan, and
-//! those of the zones that were not stored are stored. Belongs to one scan of this backend.
+//! All zones of a table, or groups of them, read at once: the rows of their parts come sorted by the number of the
+//! part. They are kept for the scan, and those of parts that were not stored are stored. Belongs to one scan of this
+//! backend.
 
 use std::time::Instant;
 
 use pgrx::pg_sys;
 
 use super::part_run::{Computed, Source, Surroundings, miss};
-use super::recipe::ZoneParts;
 use crate::capture::PartFill;
 use crate::lookup::stored_parts::PartKey;
 use crate::pg::backend;
@@ -22,14 +22,20 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// Reads the table. The rows of those zones are stored that have `keys`, which come in the order of the zones.
-    pub fn run(zones: ZoneParts, keys: &[(u64, PartKey)], surroundings: &Surroundings) -> Self {
+    /// Reads the table by the plan of all parts. The rows of those are stored that have `keys`, which come in the order
+    /// of their numbers. `one` is the plan of one part.
+    pub fn run(
+        all: *mut pg_sys::PlannedStmt,
+        one: *mut pg_sys::PlannedStmt,
+        keys: &[(u64, PartKey)],
+        surroundings: &Surroundings,
+    ) -> Self {
         let began = Instant::now();
-        let computed = Computed::run(|| Source::plan(zones.all), None, surroundings, true);
+        let computed = Computed::run(|| Source::plan(all), None, surroundings, true);
         // SAFETY: a plan of the statement; the slot lives as long as the statement.
         let pass = unsafe {
             let caller = pg_sys::MemoryContextSwitchTo(surroundings.context);
-            let columns = kept!(pg_sys::ExecTypeFromTL((*(*zones.all).planTree).targetlist));
+            let columns = kept!(pg_sys::ExecTypeFromTL((*(*all).planTree).targetlist));
             let tuple = kept!(pg_sys::MakeSingleTupleTableSlot(columns, &raw const pg_sys::TTSOpsMinimalTuple));
             pg_sys::MemoryContextSwitchTo(caller);
             Self { computed, tuple }
@@ -37,7 +43,7 @@ impl Pass {
         if surroundings.environment.is_some() {
             let share = began.elapsed() / u32::try_from(keys.len().max(1)).unwrap_or(u32::MAX);
             // SAFETY: a plan of the statement, and its snapshot, which is registered.
-            let (plan, snapshot) = unsafe { (Tree::enter(zones.one), surroundings.snapshot.as_ref()) };
+            let (plan, snapshot) = unsafe { (Tree::enter(one), surroundings.snapshot.as_ref()) };
             let begin = |key| PartFill::begin(miss(plan?, snapshot, Some(key), surroundings).ok()?);
             pass.store(keys, begin, |fill| fill.finish(share));
         }

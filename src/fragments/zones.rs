@@ -89,7 +89,7 @@ unsafe fn tell_of_reading(relation: pg_sys::Oid, snapshot: pg_sys::Snapshot) {
     }
 }
 
-/// So many parts that follow each other are made one once all of them are stored, if each is of so many zones.
+/// So many parts that follow each other are a group, if each is of so many zones. A power of two.
 pub fn group_size(unit: u64) -> u64 {
     let zones = if settings::debug_force_fragments() { 4 } else { GROUP_ZONES };
     (zones / unit).max(2)
@@ -122,25 +122,35 @@ pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZonePar
     if unsafe { rows_of_group(one, part.relation) } < LEAST_OF_GROUP && !settings::debug_force_fragments() {
         return None;
     }
-    let parts = Zones::of_table(column, blocks).count.div_ceil(unit);
-    let telling = Telling::of(part.relation, parts);
-    let all = part_plan::make(call, || part.of_all_zones((function, size + unit.ilog2())).ok())?;
-    drop(telling);
+    let parts_of = |zones: u64| Zones::of_table(column, blocks).count.div_ceil(zones);
+    let all_of = |zones: u64| {
+        let _telling = Telling::of(part.relation, parts_of(zones));
+        part_plan::make(call, || part.of_all_zones((function, size + zones.ilog2())).ok())
+    };
+    let (all, groups) = (all_of(unit)?, all_of(unit * group_size(unit))?);
     let whole = part_plan::make(call, || part.of_leaf(part.relation).ok())?;
     // SAFETY: plans just made.
     let is_worth = unsafe {
         let scans_by = |plan, tag| scan_of(plan, part.relation).is_some_and(|scan| (*scan).type_ == tag);
         let [of_all, of_one, of_whole] = [all, one, whole].map(|plan| (*(*plan).planTree).total_cost);
-        let of_parts = of_all.min(of_one * parts as f64);
+        let of_parts = of_all.min(of_one * parts_of(unit) as f64);
         scans_by(whole, NodeTag::T_SeqScan)
             && scans_by(all, NodeTag::T_SeqScan)
+            && scans_by(groups, NodeTag::T_SeqScan)
             && scans_by(one, NodeTag::T_TidRangeScan)
             && (settings::debug_force_fragments() || of_parts <= of_whole * MOST_TIMES)
     };
     let merging = part_plan::make(call, || Some(part.merging(ZONES_NAME)))?;
     // SAFETY: as above; nobody else knows the plan.
     unsafe { merge_states(merging) };
-    (is_worth && are_tracked(store, part.relation, column)).then_some(ZoneParts { column, unit, all, one, merging })
+    (is_worth && are_tracked(store, part.relation, column)).then_some(ZoneParts {
+        column,
+        unit,
+        all,
+        groups,
+        one,
+        merging,
+    })
 }
 
 /// How many zones should have a part together, by what the planner expects of one.

@@ -104,22 +104,39 @@ pub fn environment_now() -> Option<EnvironmentHash> {
     environment::hash(shmem::store()?.seed(), &[]).ok()
 }
 
-/// The stored part with this key, if it holds under the snapshot.
+/// What is stored under the key of a part.
+pub enum StoredPart {
+    /// It holds.
+    Valid(Pin),
+    /// It does not hold under the snapshot.
+    Outdated,
+    /// Nothing, or it cannot be told.
+    Nothing,
+}
+
+impl StoredPart {
+    /// The part, if it holds.
+    pub fn valid(self) -> Option<Pin> {
+        if let Self::Valid(pin) = self { Some(pin) } else { None }
+    }
+}
+
+/// What is stored under this key, by the snapshot.
 pub fn stored_part(
     store: &SharedStore,
     key: CacheKey,
     columns: &[Column],
     snapshot: Option<&pg_sys::SnapshotData>,
-) -> Option<Pin> {
-    let snapshot = rules::snapshot(store, snapshot).ok()?;
+) -> StoredPart {
+    let Ok(snapshot) = rules::snapshot(store, snapshot) else { return StoredPart::Nothing };
     let question = (&Cuts::NONE, |own: &[u8]| are_described(columns, own));
     match rules::find_entry(store, key, question, &snapshot, StatementTerms::INSISTED) {
-        Ok(Stored::Valid(pin)) => Some(pin),
+        Ok(Stored::Valid(pin)) => StoredPart::Valid(pin),
         Ok(Stored::Outdated(pin)) => {
             store.unpin(pin);
-            None
+            StoredPart::Outdated
         }
-        Ok(Stored::Nothing) | Err(_) => None,
+        Ok(Stored::Nothing) | Err(_) => StoredPart::Nothing,
     }
 }
 
