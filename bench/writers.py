@@ -22,7 +22,7 @@ from program import ROOT, check_build, private, progress
 from session import Session
 
 PGBENCH = ("pgbench_accounts", "pgbench_tellers", "pgbench_branches", "pgbench_history")
-COPIED = 1_000_000
+COPIED = 100_000
 ROWS = 1_000
 HINT = "/*+ arrow_cache */ "
 NOTHING, VALUES, ZONES = "nothing", "a column", "zones"
@@ -56,7 +56,7 @@ class Case:
     executions: int = 40    # that one file of callgrind counts
     pieces: int = PIECES
     warming: int = bypassed.WARMING
-    before: str = ""        # after which all sides find the same
+    before: str = "SELECT"  # after which all sides find the same
     is_noted: bool = True   # its changes are published as those of some rows
     is_hit: bool = False
 
@@ -113,6 +113,15 @@ def count(server, out, case, way, side):
     return instructions(per_execution(asking.session, out, list(asking.statements()), case.executions, case.pieces))
 
 
+def restart_with(server, sql):
+    """By which nothing is tracked any more. The SQL is executed without callgrind."""
+    under_callgrind, server.postgres = server.postgres, []
+    server.restart()
+    server.psql(sql)
+    server.postgres = under_callgrind
+    server.restart()
+
+
 def measure_server(directory, library, wanted):
     """{(case, way, side): instructions}"""
     found = {}
@@ -120,9 +129,7 @@ def measure_server(directory, library, wanted):
     with under_callgrind(directory, conf, TABLES + ("CREATE EXTENSION pg_arrow_cache" if library else ""), library) as (server, out):
         for case in wanted:
             for side in (OFF, NOTHING, VALUES, *([ZONES] if case.zoned else [])) if library else (WITHOUT,):
-                server.restart()    # by which nothing is tracked any more
-                if case.before:
-                    server.psql(case.before)
+                restart_with(server, case.before)
                 if library:
                     track(server, case, NOTHING if side == OFF else side)
                 for way in case.ways:
