@@ -57,7 +57,7 @@ def closed(session, out):
     return out / f"callgrind.{pid}"
 
 
-def per_execution(session, out, statements, executions=EXECUTIONS):
+def per_execution(session, out, statements, executions=EXECUTIONS, pieces=PIECES):
     """Counter of the events of one execution of all statements, each a function that has the session execute it, so many times for a file. The session's
     caches are warm; it is ended."""
     def execute(statement):
@@ -70,16 +70,16 @@ def per_execution(session, out, statements, executions=EXECUTIONS):
     pid = session.pid
     mark()
     mark()
-    for _ in range(PIECES):
+    for _ in range(pieces):
         for _ in range(executions):
             for statement in statements:
                 execute(statement)
         mark()
     closed(session, out)
     # The first file is of all before the first mark, and the second of a mark alone.
-    of_mark, *pieces = (events_of(out / f"callgrind.{pid}.{number}") for number in range(2, PIECES + 3))
+    of_mark, *counted = (events_of(out / f"callgrind.{pid}.{number}") for number in range(2, pieces + 3))
     # Now and then a session does something of its own, or for the whole server.
-    middle = sorted(pieces, key=instructions)[PIECES // 2]
+    middle = sorted(counted, key=instructions)[pieces // 2]
     middle.subtract(of_mark)
     return Counter({event: count / executions for event, count in middle.items()})
 

@@ -74,6 +74,7 @@ fn a_relation_is_tracked_by_its_columns() {
     assert_eq!(block.columns(7), Some(vec![3]));
     assert_eq!(block.registry().columns_of(5, 7), block.registry().settled_columns_of(5, 7));
     assert_eq!((block.columns(8), block.registry().columns_of(6, 7)), (None, None));
+    assert!(!block.registry().may_track(5, 8) && !block.registry().may_track(6, 7));
     let all: Vec<_> = block.registry().all().collect();
     assert_eq!(all.len(), 1);
     assert_eq!((all[0].database, all[0].relation, all[0].since), (5, 7, 9));
@@ -175,7 +176,10 @@ fn the_last_place_is_for_a_column_alone() {
 fn writers_know_of_it_from_the_first_step_to_the_last() {
     let block = Block::new();
     let registry = block.registry();
-    let known = || registry.columns_of(5, 7).is_some();
+    let known = || {
+        assert_eq!(registry.may_track(5, 7), registry.columns_of(5, 7).is_some());
+        registry.may_track(5, 7)
+    };
     let opening = registry.open(&wish(7, 3), 0).unwrap();
     assert!(known() && block.columns(7).is_none());
     assert!(registry.open(&wish(7, 4), 0).is_none(), "somebody else is taking it in");

@@ -19,7 +19,7 @@ use crate::invalidation::writer::Writer;
 use crate::invalidation::{extent, redefinition, track_counts, write_set};
 use crate::pg::backend;
 use crate::pg::object_ids::FIRST_USER_OID;
-use crate::pg::transaction_changes;
+use crate::pg::transaction_changes::{self, Change};
 use crate::session;
 use crate::shmem;
 
@@ -50,7 +50,7 @@ pub fn publish(preparing: bool) {
             writer.publish(slot);
         }
     };
-    let mut add_relation = |relation: u32| {
+    let mut add_relation = |relation: u32, change: Option<Change<'_>>| {
         if !may_carry_results(relation) {
             return;
         }
@@ -58,7 +58,7 @@ pub fn publish(preparing: bool) {
         add(whole);
         // Whoever has got his id after a relation was taken in finds it here. For all others it was published then.
         if let Some(columns) = store.registry().columns_of(backend::database(), relation)
-            && tracked.add((relation, columns)).is_err()
+            && tracked.add((relation, columns, change.map(Change::counted))).is_err()
         {
             add(coarse);
         }
@@ -67,11 +67,11 @@ pub fn publish(preparing: bool) {
     write_set::for_each_relation(|relation| {
         // A statement has written to a catalog itself: it need not have sent the invalidations that DDL sends.
         is_unknown |= is_meaningful_catalog(relation);
-        add_relation(relation);
+        add_relation(relation, None);
     });
     transaction_changes::for_each_change(usize::MAX, |change| {
         definitions.add(change.relation(), change.effective());
-        add_relation(change.relation());
+        add_relation(change.relation(), Some(change));
     });
     // The messages of an inner level are not those of the whole transaction.
     if is_unknown || (definitions.any && backend::transaction_nest_level() > 1) {

@@ -59,17 +59,6 @@ impl<'a> Change<'a> {
     }
 }
 
-/// How many changes of a relation's rows are counted; `None` if this transaction has made none.
-pub fn counted(relation: u32) -> Option<CountedChanges> {
-    let mut counted = None;
-    for_each_change(usize::MAX, |change| {
-        if change.relation() == relation {
-            counted = Some(change.counted());
-        }
-    });
-    counted
-}
-
 /// Does what `for_each_changed_relation` does, with all that is counted. A relation comes once for each level that has
 /// changed it.
 pub fn for_each_change(most: usize, mut visit: impl FnMut(Change<'_>)) -> bool {

@@ -199,17 +199,23 @@ impl<'a> Registry<'a> {
         }
     }
 
+    /// Returns true if the line names the relation: only then may it be tracked. Reads one word.
+    #[inline]
+    #[must_use]
+    pub fn may_track(&self, database: u32, relation: u32) -> bool {
+        self.line(database, relation).key.load(Relaxed) == key_of(database, relation)
+    }
+
     /// The columns whose values a writer of the relation notes and publishes; `None` if the relation is not tracked. To
     /// be asked when the transaction has its id.
     #[inline]
     #[must_use]
     pub fn columns_of(&self, database: u32, relation: u32) -> Option<TrackedColumns> {
-        let line = self.line(database, relation);
-        let key = key_of(database, relation);
-        if line.key.load(Relaxed) != key {
+        if !self.may_track(database, relation) {
             return None;
         }
-        let state = line.read();
+        let key = key_of(database, relation);
+        let state = self.line(database, relation).read();
         (state.key == key && state.phase != Phase::Free).then_some(state.tracked)
     }
 

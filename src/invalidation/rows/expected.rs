@@ -89,7 +89,8 @@ unsafe fn expect(
         let changed = changed_columns(node, target);
         let Some((place, columns)) = noted::place_for(relation, tracked, changed) else { return false };
         let below = (*node).ps.lefttree;
-        let watched = Watched { node, below, target, relation, place, columns, stands: false };
+        let query = (*node).ps.state;
+        let watched = Watched { query, node, below, target, relation, place, columns, stands: false };
         watched::add(watched).is_ok() && watched::stand_for(node, target, routine)
     }
 }

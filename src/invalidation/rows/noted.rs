@@ -5,17 +5,17 @@
 use std::cell::{Cell, RefCell};
 
 use arrow_cache_core::versions::columns::{ColumnValue, MOST_COLUMNS};
-use arrow_cache_core::versions::noted_rows::{Coarse, NotedRows, RowChange, RowChanges};
+use arrow_cache_core::versions::noted_rows::{Coarse, CountedChanges, NotedRows, RowChange, RowChanges};
 use arrow_cache_core::versions::zones::size_of_zones;
 use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, members, quietly, together};
 use pgrx::pg_sys;
 
-use super::watched::{self, Columns, Hashed, Watched};
+use super::watched::{self, Columns, Content, Hashed, Watched};
 use crate::pg::attention;
 use crate::pg::backend_local::Local;
 use crate::pg::compat::tuple_attribute;
 use crate::pg::relcache_listener;
-use crate::pg::transaction_changes::{self, Change};
+use crate::pg::transaction_changes::Change;
 use crate::query::value_hash::form_of;
 
 /// Most tracked relations of which a transaction notes changes.
@@ -91,7 +91,10 @@ pub unsafe fn place_for(relation: pg_sys::Relation, tracked: TrackedColumns, cha
     if let Some((place, wants_more)) = known {
         return wants_more.then_some((place, columns));
     }
-    relcache_listener::listen(relation_changed);
+    // Memory is kept for one relation at least, once something was noted.
+    if NOTED.with_borrow(|notes| notes.all.is_empty()) {
+        relcache_listener::listen(relation_changed);
+    }
     let place = NOTED.with_borrow_mut(|notes| notes.begin(number, tracked))?;
     Some((place, columns))
 }
@@ -107,14 +110,6 @@ fn relation_changed(relation: pg_sys::Oid) {
 /// # Safety
 /// The relation must be open.
 unsafe fn columns(relation: pg_sys::Relation, tracked: TrackedColumns, changed: u64) -> Columns {
-    let mut columns = Columns {
-        has_each_row: tracked.has(EACH_ROW),
-        keeps_values: tracked.keeps(changed),
-        is_quiet: tracked.is_quiet(changed),
-        ..Columns::default()
-    };
-    let zones = tracked.iter().filter(|column| size_of_zones(*column).is_some());
-    columns.zones.iter_mut().zip(zones).for_each(|(place, column)| *place = Some(column));
     // SAFETY: the caller's promise: an open relation has a row type with so many columns.
     let hashed = |column: i16| unsafe {
         let row_type = (*relation).rd_att;
@@ -122,17 +117,26 @@ unsafe fn columns(relation: pg_sys::Relation, tracked: TrackedColumns, changed: 
         let type_oid = has_column.then(|| (*tuple_attribute(row_type, column as usize - 1)).atttypid)?;
         Some((column, form_of(type_oid)?))
     };
-    for (place, column) in columns.values.iter_mut().zip(tracked.iter()) {
-        // No answer rests on values of a column that was dropped, or has got another type, which outdates all.
-        *place = match members(column) {
-            (alone, None) => hashed(alone).map(|own| (own, None)),
-            (first, Some(second)) => hashed(first).zip(hashed(second)).map(|(first, second)| (first, Some(second))),
-        };
+    // No answer rests on values of a column that was dropped, or has got another type, which outdates all.
+    let content = |column| match (size_of_zones(column), members(column)) {
+        (Some(size), _) => Content::Zone(column, size),
+        (None, (EACH_ROW, None)) => Content::ItsValue,
+        (None, (alone, None)) => hashed(alone).map_or(Content::Nothing, Content::Value),
+        (None, (first, Some(second))) => {
+            let both = hashed(first).zip(hashed(second));
+            both.map_or(Content::Nothing, |(first, second)| Content::Pair(first, second))
+        }
+    };
+    let contents = tracked.columns.map(content);
+    Columns {
+        contents,
+        have_values: contents.iter().any(|content| matches!(content, Content::Value(_) | Content::Pair(..))),
+        keeps_values: tracked.keeps(changed),
+        is_quiet: tracked.is_quiet(changed),
     }
-    columns
 }
 
-/// The values of tracked columns in one version of a row.
+/// What tracked columns have in one version of a row.
 #[derive(Clone, Copy, Default)]
 struct Found {
     values: [Option<ColumnValue>; MOST_COLUMNS],
@@ -141,13 +145,14 @@ struct Found {
 }
 
 impl Found {
-    /// Those that `read` gives; `None` for NULL, which equals nothing. So a pair with it is asked for by no answer.
+    /// The values that `read` gives; `None` for NULL, which equals nothing. So a pair with it is asked for by no
+    /// answer.
     ///
     /// # Safety
     /// `read` must give values of the columns.
     unsafe fn of(columns: &Columns, mut read: impl FnMut(i16) -> Option<pg_sys::Datum>) -> Self {
         let mut found = Self::default();
-        for (place, (first, second)) in found.values.iter_mut().zip(columns.values.iter().flatten()) {
+        for (place, content) in found.values.iter_mut().zip(&columns.contents) {
             let mut has_null = false;
             let mut value_of = |(column, form): Hashed| -> Option<ColumnValue> {
                 let datum = read(column);
@@ -155,10 +160,12 @@ impl Found {
                 // SAFETY: the caller's promise; the form is that of the column's type.
                 Some((column, unsafe { form.hash(datum?) }?))
             };
-            let first = value_of(*first);
-            *place = match second {
-                None => first,
-                Some(second) => first.zip(value_of(*second)).and_then(|(first, second)| together(first, second)),
+            *place = match *content {
+                Content::Value(own) => value_of(own),
+                Content::Pair(first, second) => {
+                    value_of(first).zip(value_of(second)).and_then(|(first, second)| together(first, second))
+                }
+                Content::Nothing | Content::ItsValue | Content::Zone(..) => continue,
             };
             found.is_incomplete |= place.is_none() && !has_null;
         }
@@ -205,32 +212,14 @@ impl Found {
             found
         }
     }
-
-    fn note(&self, rows: &mut NotedRows, is_quiet: bool) {
-        self.values.iter().flatten().for_each(|value| rows.add_value(aspect(*value, is_quiet)));
-        if self.is_incomplete {
-            rows.give_up(Coarse::Overflow);
-        }
-    }
 }
+
+/// A version of a row: where it lies, and the values that were looked at.
+type Version = (pg_sys::ItemPointerData, Found);
 
 /// The block in which a version of a row lies.
 fn block_of(version: pg_sys::ItemPointerData) -> u32 {
     u32::from(version.ip_blkid.bi_hi) << 16 | u32::from(version.ip_blkid.bi_lo)
-}
-
-/// The zones in which a version of a row lies.
-fn zones_of(columns: &Columns, version: pg_sys::ItemPointerData) -> impl Iterator<Item = ColumnValue> + use<> {
-    let block = block_of(version);
-    columns.zones.into_iter().flatten().filter_map(move |column| {
-        let size = size_of_zones(column)?;
-        Some((column, u64::from(block >> size)))
-    })
-}
-
-/// What stands for a value in a change: another hash if that is a quiet one.
-fn aspect((column, hash): ColumnValue, is_quiet: bool) -> ColumnValue {
-    (column, if is_quiet { quietly(hash) } else { hash })
 }
 
 /// Notes a change that the heap has made: the row that a slot holds has come, or a version of a row has gone, or both.
@@ -249,22 +238,17 @@ pub unsafe fn note(
     unsafe {
         // A function that a constraint calls may change another row, which need not keep anything.
         let is_own = change == RowChange::Update && std::ptr::eq(new, (*watched.target).ri_newTupleSlot);
-        let found = || {
-            let read = (*watched.target).ri_oldTupleSlot;
-            let before = old.filter(|_| !(is_own && columns.keeps_values)).map(|old| match old {
-                old if holds(read, old) => Found::of_slot(columns, read),
-                old => Found::of_version(columns, *relation, old),
-            });
-            [before, (!new.is_null()).then(|| Found::of_slot(columns, new))]
-        };
-        let looks = columns.values.iter().any(Option::is_some);
-        let found = if looks && wants_more(*place) { found() } else { [None, None] };
-        let is_quiet = is_own && columns.is_quiet;
+        let read = (*watched.target).ri_oldTupleSlot;
+        let before = old.map(|old| match () {
+            () if !columns.have_values || (is_own && columns.keeps_values) => (old, Found::default()),
+            () if holds(read, old) => (old, Found::of_slot(columns, read)),
+            () => (old, Found::of_version(columns, *relation, old)),
+        });
         // The heap has told where the new version is.
-        let versions = [old, (!new.is_null()).then(|| (*new).tts_tid)];
+        let after = (!new.is_null()).then(|| ((*new).tts_tid, Found::of_slot(columns, new)));
         let goes_on = noting(*place, |rows| {
             rows.add_change(change, || Change::of(*relation).map(Change::counted));
-            add_row(rows, columns, is_quiet, versions, found);
+            add_row(rows, columns, is_own && columns.is_quiet, &[before, after]);
         });
         if !goes_on {
             watched::count_in_vain(watched.below);
@@ -284,27 +268,24 @@ pub unsafe fn note_inserted(
     slots: &[*mut pg_sys::TupleTableSlot],
 ) -> bool {
     let inserted = RowChanges { inserted: slots.len() as i64, ..RowChanges::default() };
-    // SAFETY: the caller's promise.
-    let mut goes_on =
-        noting(place, |rows| rows.add_changes(inserted, || unsafe { Change::of(relation) }.map(Change::counted)));
-    if columns.values.iter().all(Option::is_none) {
-        // SAFETY: the caller's promise. Rows of one block follow each other.
-        let mut versions: Vec<_> = slots.iter().map(|slot| unsafe { (**slot).tts_tid }).collect();
-        versions.dedup_by_key(|version| block_of(*version));
-        let one = |version| [None, Some(version)];
-        return noting(place, |rows| {
-            versions.into_iter().for_each(|version| add_row(rows, columns, false, one(version), [None, None]));
-        });
-    }
-    for slot in slots {
-        if !goes_on {
-            break;
+    let mut last_block = None;
+    // SAFETY: the caller's promise. Nothing is borrowed while values are read.
+    unsafe {
+        let counted = || Change::of(relation).map(Change::counted);
+        let mut goes_on = noting(place, |rows| rows.add_changes(inserted, counted));
+        for slot in slots {
+            let version = (**slot).tts_tid;
+            // Rows of one block follow each other.
+            if columns.have_values || last_block.replace(block_of(version)) != Some(block_of(version)) {
+                let found = Found::of_slot(columns, *slot);
+                goes_on = noting(place, |rows| add_row(rows, columns, false, &[None, Some((version, found))]));
+            }
+            if !goes_on {
+                break;
+            }
         }
-        // SAFETY: the caller's promise. Nothing is borrowed while values are read.
-        let (found, version) = unsafe { (Found::of_slot(columns, *slot), (**slot).tts_tid) };
-        goes_on = noting(place, |rows| add_row(rows, columns, false, [None, Some(version)], [None, Some(found)]));
+        goes_on
     }
-    goes_on
 }
 
 /// Notes more of what is noted at this place, if that is worth it. Returns true if it still is.
@@ -318,28 +299,28 @@ fn noting(place: usize, note: impl FnOnce(&mut NotedRows)) -> bool {
     })
 }
 
-/// Notes what a row was and is: where its versions lie, and their values.
-fn add_row(
-    rows: &mut NotedRows,
-    columns: &Columns,
-    is_quiet: bool,
-    versions: [Option<pg_sys::ItemPointerData>; 2],
-    found: [Option<Found>; 2],
-) {
-    if columns.values.iter().any(Option::is_some) {
+/// Notes what a row was and is.
+fn add_row(rows: &mut NotedRows, columns: &Columns, is_quiet: bool, versions: &[Option<Version>; 2]) {
+    if columns.have_values {
         rows.look();
     }
-    if columns.has_each_row {
-        rows.add_value(aspect((EACH_ROW, ITS_VALUE), is_quiet));
+    // What stands for a value in a change: another hash if that is a quiet one.
+    let aspect = |(column, hash): ColumnValue| (column, if is_quiet { quietly(hash) } else { hash });
+    for (version, found) in versions.iter().flatten() {
+        for (content, value) in columns.contents.iter().zip(&found.values) {
+            match content {
+                Content::Nothing => {}
+                Content::ItsValue => rows.add_value(aspect((EACH_ROW, ITS_VALUE))),
+                Content::Zone(column, size) => rows.add_value((*column, u64::from(block_of(*version) >> size))),
+                Content::Value(_) | Content::Pair(..) => {
+                    value.iter().for_each(|value| rows.add_value(aspect(*value)));
+                }
+            }
+        }
+        if found.is_incomplete {
+            rows.give_up(Coarse::Overflow);
+        }
     }
-    let zones = versions.into_iter().flatten().flat_map(|version| zones_of(columns, version));
-    zones.for_each(|zone| rows.add_value(zone));
-    found.iter().flatten().for_each(|found| found.note(rows, is_quiet));
-}
-
-/// Returns true if it is worth noting more of what is noted at this place.
-fn wants_more(place: usize) -> bool {
-    NOTED.with_borrow_mut(|notes| notes.used().get(place).is_some_and(|own| own.rows.wants_more()))
 }
 
 /// Returns true if a slot holds a version of a row, by its place. The slot keeps the page from being cleaned, so no
@@ -356,19 +337,20 @@ pub unsafe fn holds(slot: *const pg_sys::TupleTableSlot, version: pg_sys::ItemPo
 }
 
 /// Calls `visit` with each column and value, by its hash, that changed rows of a relation had before or after, if these
-/// are all, and then with the columns alone of which they may not be. `tracked` are the columns of now.
+/// are all, and then with the columns alone of which they may not be. `tracked` are the columns of now, and `counted`
+/// what the server has counted.
 ///
 /// # Errors
 /// Why they may not be all. Then nothing is visited.
 pub fn for_each_noted(
     relation: u32,
     tracked: &TrackedColumns,
+    counted: &CountedChanges,
     mut visit: impl FnMut(i16, Option<u64>),
 ) -> Result<(), Coarse> {
-    let counted = transaction_changes::counted(relation).ok_or(Coarse::NotNoted)?;
     NOTED.with_borrow_mut(|notes| {
         let noted = notes.used().iter().find(|noted| noted.relation == relation).ok_or(Coarse::NotNoted)?;
-        let (values, unknown) = noted.rows.values(tracked, &counted)?;
+        let (values, unknown) = noted.rows.values(tracked, counted)?;
         values.iter().for_each(|(column, hash)| visit(*column, Some(*hash)));
         unknown.for_each(|column| visit(column, None));
         Ok(())
@@ -379,9 +361,9 @@ pub fn for_each_noted(
 pub fn forget() {
     IS_BUSY.set(false);
     NOTED.with_borrow_mut(|notes| {
+        notes.used().iter_mut().for_each(|noted| noted.rows.start_anew(TrackedColumns::default()));
         notes.used = 0;
         notes.all.truncate(KEPT);
         notes.all.shrink_to(KEPT);
-        notes.all.iter_mut().for_each(|noted| noted.rows.start_anew(TrackedColumns::default()));
     });
 }

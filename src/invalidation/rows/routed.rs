@@ -46,7 +46,7 @@ pub unsafe fn may_be_tracked(store: &SharedStore, root: pg_sys::Relation) -> boo
         return found.may_be_tracked;
     }
     let may_be = |(relation, is_leaf): (pg_sys::Oid, bool)| {
-        !is_leaf || registry.columns_of(backend::database(), relation.to_u32()).is_some()
+        !is_leaf || registry.may_track(backend::database(), relation.to_u32())
     };
     let known = Known { may_be_tracked: leaves.into_iter().any(may_be), ..known };
     let place = all.iter().position(|one| one.root == number).unwrap_or((last + 1) % MOST_ROOTS);

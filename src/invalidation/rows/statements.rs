@@ -6,6 +6,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::watched::Node;
 use super::{expected, noted, routed, routine, watched};
+use crate::pg::backend;
 use crate::pg::error_passing::edge;
 use crate::pg::lists::nodes;
 use crate::pg::next_row;
@@ -46,7 +47,9 @@ unsafe fn watch(store: &SharedStore, state: *mut pg_sys::ModifyTableState) {
         let may_be_tracked = match routes {
             // Which leaves the rows go to is not known yet.
             true => routed::may_be_tracked(store, (*(*state).rootResultRelInfo).ri_RelationDesc),
-            false => targets.iter().any(|target| expected::tracked(store, target.ri_RelationDesc).is_some()),
+            false => targets.iter().any(|target| {
+                store.registry().may_track(backend::database(), (*target.ri_RelationDesc).rd_id.to_u32())
+            }),
         };
         if !may_be_tracked {
             return;

@@ -24,15 +24,29 @@ use crate::query::value_hash::Form;
 /// A column that has values, and how these are hashed.
 pub type Hashed = (i16, Form);
 
+/// What a tracked column has in a row.
+#[derive(Clone, Copy, Default)]
+pub enum Content {
+    /// Nothing that an answer rests on.
+    #[default]
+    Nothing,
+    /// What `EACH_ROW` has.
+    ItsValue,
+    /// The zone of its version. The zones are of so many blocks, by its binary logarithm.
+    Zone(i16, u32),
+    /// A value.
+    Value(Hashed),
+    /// That of two columns together.
+    Pair(Hashed, Hashed),
+}
+
 /// What is noted of a row that changes.
 #[derive(Clone, Copy, Default)]
 pub struct Columns {
-    /// The tracked columns that have values, alone or two together.
-    pub values: [Option<(Hashed, Option<Hashed>)>; MOST_COLUMNS],
-    /// Columns that stand for zones.
-    pub zones: [Option<i16>; MOST_COLUMNS],
-    /// Whether `EACH_ROW` is tracked.
-    pub has_each_row: bool,
+    /// What each tracked column has.
+    pub contents: [Content; MOST_COLUMNS],
+    /// Some of these are values, for which rows are looked at.
+    pub have_values: bool,
     /// The node's own updates leave all these values as they are.
     pub keeps_values: bool,
     /// They leave all but quiet columns as they are.
@@ -59,6 +73,8 @@ pub struct Node {
 /// A tracked relation whose rows a node changes.
 #[derive(Clone, Copy)]
 pub struct Watched {
+    /// The state of its query.
+    pub query: *const pg_sys::EState,
     /// The node.
     pub node: *mut pg_sys::ModifyTableState,
     /// The node below it.
@@ -142,15 +158,13 @@ unsafe fn take_back(all: &mut [Watched], place: usize) {
 ///
 /// # Safety
 /// As `take_back`.
-unsafe fn take_back_of(is_one: impl Fn(&Watched) -> bool) {
-    relations(|all| {
-        for place in 0..all.len() {
-            if is_one(&all[place]) {
-                // SAFETY: the caller's promise.
-                unsafe { take_back(all, place) };
-            }
+unsafe fn take_back_of(all: &mut [Watched], is_one: impl Fn(&Watched) -> bool) {
+    for place in 0..all.len() {
+        if all[place].stands && is_one(&all[place]) {
+            // SAFETY: the caller's promise.
+            unsafe { take_back(all, place) };
         }
-    });
+    }
 }
 
 /// The node above this one is about to get its next row: the routine does not stand for it any more. Returns what the
@@ -159,9 +173,11 @@ unsafe fn take_back_of(is_one: impl Fn(&Watched) -> bool) {
 /// # Safety
 /// The query of the node must be under way.
 pub unsafe fn before_row(below: *mut pg_sys::PlanState) -> Option<NextRow> {
-    // SAFETY: the caller's promise.
-    unsafe { take_back_of(|watched| watched.below == below) };
-    node_above(below).map(|node| node.next_row)
+    WATCHED.with_borrow_mut(|all| {
+        // SAFETY: the caller's promise.
+        unsafe { take_back_of(&mut all.relations, |watched| watched.below == below) };
+        all.nodes.iter().rfind(|node| node.below == below).map(|node| node.next_row)
+    })
 }
 
 /// A node is about to change a row of a relation: puts `routine` in the description of that, in the place of the
@@ -247,7 +263,7 @@ pub unsafe fn take_standing(relation: pg_sys::Relation) -> Option<Watched> {
 pub unsafe fn take_back_from(relation: pg_sys::Relation) {
     // SAFETY: the caller's promise.
     unsafe {
-        take_back_of(|watched| std::ptr::eq(watched.relation, relation));
+        relations(|all| take_back_of(all, |watched| std::ptr::eq(watched.relation, relation)));
         (*relation).rd_tableam = heap();
     }
 }
@@ -258,16 +274,10 @@ pub unsafe fn take_back_from(relation: pg_sys::Relation) {
 /// The query must be under way, or have failed and not let its relations go yet.
 pub unsafe fn remove(query: *const pg_sys::EState) {
     WATCHED.with_borrow_mut(|all| {
-        while let Some(place) = all.nodes.iter().position(|node| std::ptr::eq(node.query, query)) {
-            let below = all.nodes.remove(place).below;
-            for place in 0..all.relations.len() {
-                if all.relations[place].below == below {
-                    // SAFETY: the caller's promise.
-                    unsafe { take_back(&mut all.relations, place) };
-                }
-            }
-            all.relations.retain(|watched| watched.below != below);
-        }
+        // SAFETY: the caller's promise.
+        unsafe { take_back_of(&mut all.relations, |watched| std::ptr::eq(watched.query, query)) };
+        all.relations.retain(|watched| !std::ptr::eq(watched.query, query));
+        all.nodes.retain(|node| !std::ptr::eq(node.query, query));
     });
 }
 
@@ -280,7 +290,7 @@ pub unsafe fn take_all_back() {
     // SAFETY: a plain global of the backend; the caller's promise.
     unsafe {
         if !pg_sys::proc_exit_inprogress {
-            take_back_of(|_| true);
+            relations(|all| take_back_of(all, |_| true));
         }
     }
 }
