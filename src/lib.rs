@@ -13,6 +13,7 @@
 //! * `serve`: delivering a stored answer in place of a plan
 //! * `report`: counters and the log of decisions
 //! * `invalidation`: what a transaction has changed, and its publication
+//! * `restart`: what outlives a restart of the server
 //! * `shmem`: the shared block
 //! * `session`: where the present statement stands
 //! * `query` (what a query is and whether its answer may be kept) and `arrow` (values to Arrow and back), which do not
@@ -40,6 +41,7 @@ mod invalidation;
 mod lookup;
 mod query;
 mod report;
+mod restart;
 mod serve;
 mod session;
 mod settings;

@@ -56,6 +56,13 @@ settings! {
     MAX_ENTRIES: i32 = 10_000; define_int_guc(c"pg_arrow_cache.max_entries", 1, 50_000_000), Postmaster;
     c"Most results held at once." c""
 
+    // What outlives a restart.
+
+    /// Off: the postmaster neither writes a file when it stops, nor reads one when it starts.
+    SAVE_ON_SHUTDOWN: bool = true; define_bool_guc(c"pg_arrow_cache.save_on_shutdown"), Sighup;
+    c"Keeps the results over a restart, if nothing has changed in between."
+    c"They are written to a file when the server is shut down, and read when it starts."
+
     // Which results are stored, and for how long.
 
     /// Kilobytes. Keeps one large result from evicting many small ones.
@@ -196,6 +203,11 @@ pub fn memory_bytes() -> usize {
 /// Size of the entry table.
 pub fn max_entries() -> u32 {
     now(&MAX_ENTRIES) as u32
+}
+
+/// Returns true if answers are to outlive a restart.
+pub fn save_on_shutdown() -> bool {
+    now(&SAVE_ON_SHUTDOWN)
 }
 
 /// Largest result that is stored, in bytes.

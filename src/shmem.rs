@@ -69,8 +69,9 @@ pub fn request() {
 }
 
 /// Creates the block, or finds it. From the shared-memory startup hook only. It runs again after a crash of a backend,
-/// when all shared memory is created anew.
-pub fn startup() {
+/// when all shared memory is created anew. Then `begin` is given the empty cache. It returns false if that has to be
+/// laid out anew.
+pub fn startup(begin: impl FnOnce(&SharedStore) -> bool) {
     let layout = layout();
     let mut found = false;
     // SAFETY: called from the startup hook. The lock makes creating the block exclusive, and the block is as large as
@@ -92,18 +93,34 @@ pub fn startup() {
         AREA.store(std::ptr::null_mut(), Relaxed);
         STORE.set(None);
         COUNTERS.set(None);
+        kept!(pg_sys::LWLockRelease(init_lock));
         if !found {
-            SharedStore::initialize(block, layout);
-            // Without a source of randomness keys are predictable; that does no harm, since the text of an entry is
-            // compared too.
-            view(std::ptr::null_mut()).set_seed(backend::random().unwrap_or(0));
-            let tranche = i32::from((*locks).lock.tranche);
-            let area = compat::create_area(block.add(layout.arena_offset).cast(), layout.arena_len, tranche);
+            let mut area = lay_out(block, locks);
+            if !begin(&view(area)) {
+                kept!(pg_sys::dsa_detach(area));
+                area = lay_out(block, locks);
+            }
             // The area must outlive every backend, and the postmaster needs no handle of it.
             kept!(pg_sys::dsa_pin(area));
             kept!(pg_sys::dsa_detach(area));
         }
-        kept!(pg_sys::LWLockRelease(init_lock));
+    }
+}
+
+/// Makes an empty cache of the block, and returns a handle of its payload area.
+///
+/// # Safety
+/// Called in the postmaster, as long as no other process uses the block.
+unsafe fn lay_out(block: *mut u8, locks: *mut pg_sys::LWLockPadded) -> *mut pg_sys::dsa_area {
+    let layout = layout();
+    // SAFETY: the caller has the block, which is as large as was requested, and its locks for itself.
+    unsafe {
+        SharedStore::initialize(block, layout);
+        // Without a source of randomness keys are predictable; that does no harm, since the text of an entry is
+        // compared too.
+        view(std::ptr::null_mut()).set_seed(backend::random().unwrap_or(0));
+        let tranche = i32::from((*locks).lock.tranche);
+        compat::create_area(block.add(layout.arena_offset).cast(), layout.arena_len, tranche)
     }
 }
 

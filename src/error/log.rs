@@ -1,6 +1,6 @@
 //! Lines in the server's log that are no errors of a user.
 
-use arrow_cache_core::ReplayFault;
+use arrow_cache_core::{Loaded, ReplayFault};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
@@ -48,6 +48,27 @@ pub fn notice_unclear_hint() {
 fn log(line: String) {
     ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, line, "pg_arrow_cache")
         .report(PgLogLevel::LOG_SERVER_ONLY);
+}
+
+/// Logs what has outlived the restart.
+pub fn log_loaded(loaded: &Loaded) {
+    let Loaded { entries, bytes, lost, is_cut } = loaded;
+    let rest = match (lost, is_cut) {
+        (0, false) => String::new(),
+        (lost, false) => format!("; {lost} are damaged or find no room"),
+        (_, true) => "; the rest of the file is damaged".to_owned(),
+    };
+    log(format!("the cache begins with {entries} results of before the restart ({} kB){rest}", bytes / 1024));
+}
+
+/// Logs why nothing has outlived the restart.
+pub fn log_not_loaded(reason: &str) {
+    log(format!("the cache begins empty: {reason}"));
+}
+
+/// Logs why nothing will outlive the shutdown.
+pub fn log_not_saved(reason: &str) {
+    log(format!("the cache was not saved: {reason}"));
 }
 
 /// Logs that the client cannot be reached any more.

@@ -8,7 +8,7 @@ use super::gaps;
 use super::question::Question;
 use super::rules;
 use super::statement::{Statement, describe};
-use crate::pg::{allocator, encoding};
+use crate::pg::{allocator, backend, encoding};
 use crate::query::trusted_extensions::is_trusted_type;
 use crate::query::types::is_foreign;
 use crate::query::{Cacheable, Versions, relations};
@@ -57,6 +57,8 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
     let mut token = HashBuffer::new();
     token.seed(store.seed());
     token.part(b"change token");
+    // The secret and the versions may outlive a restart, of several copies of a cluster as well.
+    token.u64(backend::server_start().cast_unsigned());
     token.hash(key.0);
     token.part(&gaps);
     // In other encodings of the client the same answer has other bytes.

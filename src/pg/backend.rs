@@ -60,6 +60,12 @@ pub fn random() -> Option<u64> {
     is_random.then(|| u64::from_le_bytes(bytes))
 }
 
+/// When the postmaster was started, in the server's microseconds.
+pub fn server_start() -> i64 {
+    // SAFETY: a plain global, which the processes of the server inherit.
+    unsafe { pg_sys::PgStartTime }
+}
+
 /// When the client's message with the present statement arrived, in the server's microseconds.
 pub fn statement_start() -> i64 {
     server::GetCurrentStatementStartTimestamp()

@@ -118,6 +118,11 @@ unsafe extern "C" {
         zone: *const pg_sys::pg_tz,
     ) -> c_int;
 
+    /// pgtime.h; opens a file below the folder of time zones, and returns its number, or less than 0.
+    pub fn pg_open_tzfile(name: *const c_char, canonical_name: *mut c_char) -> c_int;
+
+    /// common/file_perm.h
+    pub static pg_file_create_mode: c_int;
     /// libpq/libpq.h
     pub static mut PqCommMethods: *const CommMethods;
     /// utils/fmgrtab.h

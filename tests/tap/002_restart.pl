@@ -1,4 +1,4 @@
-# The cache is only in memory: after a restart it is empty, serves nothing stale, and fills again.
+# Without save_on_shutdown the cache is only in memory: after a restart it is empty, serves nothing stale, and fills again.
 
 use strict;
 use warnings FATAL => 'all';
@@ -9,7 +9,7 @@ use lib $FindBin::RealBin;
 use ArrowCacheTest;
 use Test::More;
 
-my $node = new_server('restart');
+my $node = new_server('restart', conf => "pg_arrow_cache.save_on_shutdown = off\n");
 $node->safe_psql('postgres', q{
 	CREATE TABLE t (a int);
 	INSERT INTO t SELECT generate_series(1, 100);

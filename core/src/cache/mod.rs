@@ -4,6 +4,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `check` | whether everything in the block agrees |
+//! | `image` | what the next server begins with |
 //! | `fill` | storing an answer: reserve, append, publish, abandon |
 //! | `renditions` | finished messages beside an entry |
 //! | `fragment_share` | how much of the memory fragments take together |
@@ -37,6 +38,7 @@ mod eviction;
 mod fill;
 mod fragment_share;
 mod header;
+pub mod image;
 mod index;
 pub mod key;
 pub mod layout;

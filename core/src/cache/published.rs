@@ -177,7 +177,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         self.visit(|pin| show(&self.view(pin)));
     }
 
-    fn visit(&self, mut f: impl FnMut(&Pin)) {
+    pub(crate) fn visit(&self, mut f: impl FnMut(&Pin)) {
         let used = self.header().fresh.load(Relaxed);
         let mut index = self.first_published(0, used);
         while index < used {

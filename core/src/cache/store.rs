@@ -295,7 +295,7 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
     /// # Safety
     /// The layout has room for `count` of `T` at `offset`, aligned for them; zeroed memory is a `T`, and a `T` may be
     /// shared.
-    unsafe fn parts<T: Sync>(&self, offset: usize, count: usize) -> &[T] {
+    pub(crate) unsafe fn parts<T: Sync>(&self, offset: usize, count: usize) -> &[T] {
         // SAFETY: the caller vouches for the place; `attach` was promised that the block is mapped and was zeroed.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset).cast::<T>(), count) }
     }

@@ -171,6 +171,11 @@ impl<'a> Versions<'a> {
         self.slots
     }
 
+    /// Returns true if no process has ended in the middle of a change.
+    pub(crate) fn are_at_rest(&self) -> bool {
+        self.slots.iter().all(|slot| slot.change_under_way().is_none())
+    }
+
     /// All slots of values.
     pub(crate) fn values(&self) -> &'a [ValueSlot] {
         self.values

@@ -351,6 +351,11 @@ impl<'a> Registry<'a> {
         }
     }
 
+    /// Returns true if no process has ended in the middle of a change.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.lines.iter().all(|line| line.word.change_under_way().is_none())
+    }
+
     /// All tracked relations.
     pub fn all(&self) -> impl Iterator<Item = TrackedRelation> + use<'a> {
         self.lines.iter().map(Line::read).filter(|state| state.phase == Phase::Settled).map(|state| shown(&state))

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 /// Creates a DSA area in `place` that can never grow beyond `size` bytes.
 ///
 /// # Safety
-/// `place` must point to `size` writable bytes of shared memory; called once, by the postmaster.
+/// `place` must point to `size` writable bytes of shared memory that nobody uses; called by the postmaster.
 pub unsafe fn create_area(place: *mut c_void, size: usize, tranche: i32) -> *mut pg_sys::dsa_area {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     // SAFETY: the place has this size, and nobody else uses it yet.
