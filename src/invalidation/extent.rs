@@ -1,7 +1,7 @@
 //! How much of a tracked relation a transaction has changed: the rows with certain values, or anything (W8). Keeps
 //! nothing.
 
-use arrow_cache_core::{Counter, EACH_ROW, ITS_VALUE, SlotId, TrackedColumns, quietly};
+use arrow_cache_core::{Counter, EACH_ROW, ITS_VALUE, SlotId, TrackedColumns};
 
 use super::rows::{self, Coarse};
 use super::write_set;
@@ -27,7 +27,7 @@ pub fn for_each_slot(
             () if redefines => Err(Coarse::Definitions),
             () if write_set::holds(relation) => Err(Coarse::NotNoted),
             () => rows::for_each_noted(relation, &columns, |column, hash| {
-                is_quiet |= (column, hash) == (EACH_ROW, Some(quietly(ITS_VALUE)));
+                is_quiet |= column == EACH_ROW && hash != Some(ITS_VALUE);
                 visit(writer.value(relation, column, hash));
             }),
         };

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use arrow_cache_core::versions::columns::{ColumnValue, MOST_COLUMNS};
 use arrow_cache_core::versions::noted_rows::{Coarse, NotedRows, RowChange, RowChanges};
 use arrow_cache_core::versions::zones::size_of_zones;
-use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, members, quietly, together};
+use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, bits_of, members, quietly, together};
 use pgrx::pg_sys;
 
 use super::watched::{self, Columns, Hashed, Watched};
@@ -110,7 +110,8 @@ unsafe fn columns(relation: pg_sys::Relation, tracked: TrackedColumns, changed: 
     let mut columns = Columns {
         has_each_row: tracked.has(EACH_ROW),
         keeps_values: tracked.keeps(changed),
-        is_quiet: tracked.is_quiet(changed),
+        quietly_set: Some(changed).filter(|changed| tracked.quiet.are_all(*changed)),
+        quiet: tracked.quiet,
         ..Columns::default()
     };
     let zones = tracked.iter().filter(|column| size_of_zones(*column).is_some());
@@ -206,8 +207,8 @@ impl Found {
         }
     }
 
-    fn note(&self, rows: &mut NotedRows, is_quiet: bool) {
-        self.values.iter().flatten().for_each(|value| rows.add_value(aspect(*value, is_quiet)));
+    fn note(&self, rows: &mut NotedRows, columns: &Columns, set: Option<u64>) {
+        self.values.iter().flatten().for_each(|value| add_value(rows, *value, columns, set));
         if self.is_incomplete {
             rows.give_up(Coarse::Overflow);
         }
@@ -228,9 +229,13 @@ fn zones_of(columns: &Columns, version: pg_sys::ItemPointerData) -> impl Iterato
     })
 }
 
-/// What stands for a value in a change: another hash if that is a quiet one.
-fn aspect((column, hash): ColumnValue, is_quiet: bool) -> ColumnValue {
-    (column, if is_quiet { quietly(hash) } else { hash })
+/// Notes a value that a row had before or after, or other hashes for it: one for each column that was `set`, if that
+/// are quiet ones alone and leave the value as it is.
+fn add_value(rows: &mut NotedRows, (column, hash): ColumnValue, columns: &Columns, set: Option<u64>) {
+    match set.filter(|set| set & bits_of(column) == 0) {
+        Some(set) => columns.quiet.among(set).for_each(|place| rows.add_value((column, quietly(hash, place)))),
+        None => rows.add_value((column, hash)),
+    }
 }
 
 /// Notes a change that the heap has made: the row that a slot holds has come, or a version of a row has gone, or both.
@@ -259,12 +264,12 @@ pub unsafe fn note(
         };
         let looks = columns.values.iter().any(Option::is_some);
         let found = if looks && wants_more(*place) { found() } else { [None, None] };
-        let is_quiet = is_own && columns.is_quiet;
+        let set = columns.quietly_set.filter(|_| is_own);
         // The heap has told where the new version is.
         let versions = [old, (!new.is_null()).then(|| (*new).tts_tid)];
         let goes_on = noting(*place, |rows| {
             rows.add_change(change, || Change::of(*relation).map(Change::counted));
-            add_row(rows, columns, is_quiet, versions, found);
+            add_row(rows, columns, set, versions, found);
         });
         if !goes_on {
             watched::count_in_vain(watched.below);
@@ -293,7 +298,7 @@ pub unsafe fn note_inserted(
         versions.dedup_by_key(|version| block_of(*version));
         let one = |version| [None, Some(version)];
         return noting(place, |rows| {
-            versions.into_iter().for_each(|version| add_row(rows, columns, false, one(version), [None, None]));
+            versions.into_iter().for_each(|version| add_row(rows, columns, None, one(version), [None, None]));
         });
     }
     for slot in slots {
@@ -302,7 +307,7 @@ pub unsafe fn note_inserted(
         }
         // SAFETY: the caller's promise. Nothing is borrowed while values are read.
         let (found, version) = unsafe { (Found::of_slot(columns, *slot), (**slot).tts_tid) };
-        goes_on = noting(place, |rows| add_row(rows, columns, false, [None, Some(version)], [None, Some(found)]));
+        goes_on = noting(place, |rows| add_row(rows, columns, None, [None, Some(version)], [None, Some(found)]));
     }
     goes_on
 }
@@ -322,7 +327,7 @@ fn noting(place: usize, note: impl FnOnce(&mut NotedRows)) -> bool {
 fn add_row(
     rows: &mut NotedRows,
     columns: &Columns,
-    is_quiet: bool,
+    set: Option<u64>,
     versions: [Option<pg_sys::ItemPointerData>; 2],
     found: [Option<Found>; 2],
 ) {
@@ -330,11 +335,11 @@ fn add_row(
         rows.look();
     }
     if columns.has_each_row {
-        rows.add_value(aspect((EACH_ROW, ITS_VALUE), is_quiet));
+        add_value(rows, (EACH_ROW, ITS_VALUE), columns, set);
     }
     let zones = versions.into_iter().flatten().flat_map(|version| zones_of(columns, version));
     zones.for_each(|zone| rows.add_value(zone));
-    found.iter().flatten().for_each(|found| found.note(rows, is_quiet));
+    found.iter().flatten().for_each(|found| found.note(rows, columns, set));
 }
 
 /// Returns true if it is worth noting more of what is noted at this place.
