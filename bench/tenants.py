@@ -26,8 +26,8 @@ from pathlib import Path
 import tenants_load
 from measure import Goal, Part, Ratio, figure, machine, markdown
 from program import ROOT, check_build, private, progress
-from tenants_load import OWN_ROWS, Load, Seen
-from tenants_tables import BATCH, PAGE, Shop
+from tenants_load import Load, Seen
+from tenants_tables import BATCH, LAYERS, PAGE, Shop
 
 SIDES = {
     "plain": "no cache",
@@ -114,8 +114,8 @@ def hits(seen):
 
 def outdated(seen, by_others=False):
     """Answers that were outdated although they had not changed, of those that had not; of other tenants' changes alone, if so asked."""
-    return sum(count for (_, status), count in seen.missed.items()
-               if status.startswith("STALE") and not (by_others and status.endswith(OWN_ROWS))) / max(1, seen.unchanged.total())
+    return sum(count for (_, status, _, changed), count in seen.missed.items()
+               if status.startswith("STALE") and (changed == LAYERS[0] or not by_others)) / max(1, seen.unchanged.total())
 
 
 def mean(seen):
@@ -159,14 +159,31 @@ def by_statement(bench, side):
         seen.add(one)
     rows = []
     for name in (statement.name for statement in PAGE):
-        own = {status: count for (statement, status), count in seen.missed.items() if statement == name}
+        own = collections.Counter()
+        for (statement, status, rested_on, _), count in seen.missed.items():
+            if statement == name:
+                own[f"{status} [{rested_on}]" if rested_on else status] += count
         unchanged = max(1, seen.unchanged[name])
-        reasons = ", ".join(f"{status} {count / unchanged:.1%}" for status, count in sorted(own.items(), key=lambda pair: -pair[1]))
+        reasons = ", ".join(f"{reason} {count / unchanged:.1%}" for reason, count in own.most_common())
         rows.append([name, f"{seen.asked[name]:,}", f"{seen.unchanged[name]:,}", figure(seen.hits[name] / unchanged), reasons,
                      f"{seen.wrong[name]:,}"])
     return markdown(f"By statement: {SIDES[side]}", "What became of questions whose answers were unchanged, if they were no hits. In brackets stands what an outdated answer "
-                    "rested on. *Own rows changed*: others of the tenant's rows in these tables have changed since.",
-                    ["statement", "asked again", "unchanged", "hits", "no hits", "wrong"], rows)
+                    "rested on.", ["statement", "asked again", "unchanged", "hits", "no hits", "wrong"], rows)
+
+
+def by_cause(bench, side):
+    """What has changed of those that were no hits although their answers were unchanged."""
+    seen = Seen()
+    for one in bench.seen[side]:
+        seen.add(one)
+    causes = collections.defaultdict(collections.Counter)
+    for (statement, status, _, changed), count in seen.missed.items():
+        causes[status if changed == "" else f"{status}: {changed}"][statement] += count
+    rows = [[cause, f"{of.total():,}", f"{of.total() / max(1, seen.unchanged.total()):.1%}", ", ".join(f"{name} {count:,}" for name, count in of.most_common())]
+            for cause, of in sorted(causes.items(), key=lambda pair: -pair[1].total())]
+    return markdown(f"Why no hits: {SIDES[side]}", "Of questions whose answers were unchanged: what became of those that were no hits, and what of the tenant's rows had changed in the "
+                    "tables of the statement. Each stands with the narrowest change that concerns it: *columns that it does not read* tells that nothing else of these rows has changed.",
+                    ["what became of them, and what had changed", "questions", "of all", "statements"], rows)
 
 
 def report(bench, words):
@@ -184,7 +201,7 @@ def report(bench, words):
     part = Part(list(goals(bench)))
     part.sections = [markdown("Goals", "A goal not reached is reported and fails nothing.", ["figure", "measured", "goal", "reached"],
                               [goal.cells() for goal in part.goals]),
-                     by_side(bench), *(by_statement(bench, side) for side in bench.seen if side != "plain")]
+                     by_side(bench), *(table(bench, side) for side in bench.seen if side != "plain" for table in (by_cause, by_statement))]
     return part, "\n".join([*lines, *part.sections])
 
 

@@ -9,15 +9,13 @@ from dataclasses import dataclass, field
 import psycopg
 
 from session import Session, digest
-from tenants_tables import PAGE, READER, SET_TENANT, Changes, Visitors
+from tenants_tables import BEYOND, LAYERS, PAGE, READER, SET_TENANT, Changes, Visitors
 
 WRITERS = 4
 JUDGED = 2      # one tenant in so many is judged, at each visit
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 ENDED = ("SELECT concat_ws(' ', arrow_cache.last_status(), arrow_cache.last_reason()), "
          "set_config('pg_arrow_cache.enabled', 'off', true)")
-# Of what was missed: other rows of the tenant, in tables that the statement reads, have changed.
-OWN_ROWS = ", own rows changed"
 OPTIONS = {
     "plain": "-c pg_arrow_cache.enabled=off",
     "whole": "-c pg_arrow_cache.precise_invalidation=off",
@@ -43,6 +41,13 @@ class Load:
     redis: str
 
 
+def changed_since(known, layers):
+    """What has changed of the rows of a tenant, as far as `LAYERS` tell."""
+    if not known:
+        return ""
+    return next((name for name, before, now in zip(LAYERS, known, layers) if before == now), BEYOND)
+
+
 @dataclass
 class Seen:
     """What one phase has found. Asked again counts what was asked before; unchanged, what has the same answer as then."""
@@ -51,7 +56,8 @@ class Seen:
     asked: collections.Counter = field(default_factory=collections.Counter)
     unchanged: collections.Counter = field(default_factory=collections.Counter)
     hits: collections.Counter = field(default_factory=collections.Counter)
-    # {(statement, what became of it)}: of those that are unchanged and were no hits
+    # {(statement, what became of it, what an outdated answer rested on, what has changed since)}: of those that are
+    # unchanged and were no hits
     missed: collections.Counter = field(default_factory=collections.Counter)
     wrong: collections.Counter = field(default_factory=collections.Counter)
     visits: int = 0
@@ -114,11 +120,11 @@ class Reader:
 
     def judge(self, statement, values, tenant, counts):
         """Asks, and executes the same with the cache off."""
-        given, status, right, own = (self.of_tags if self.tags else self.of_cache)(statement, values, tenant)
+        given, status, right, layers = (self.of_tags if self.tags else self.of_cache)(statement, values, tenant)
         rests_on = self.rests_on(statement, values) if self.load.side == "values" else ""
         is_hit, truth = status == "HIT", right[-1]
         question = (statement.name, tenant, values)
-        before, self.known[question] = self.known.get(question), (truth, own, rests_on)
+        before, self.known[question] = self.known.get(question), (truth, status, layers, rests_on)
         if is_hit and given not in right:
             self.seen.wrong[statement.name] += counts
             if self.tags is None:
@@ -129,19 +135,22 @@ class Reader:
                 self.seen.unchanged[statement.name] += 1
                 self.seen.hits[statement.name] += is_hit
                 if not is_hit:
-                    rested_on = f" [{before[2]}]" if status.startswith("STALE") and before[2] else ""
-                    self.seen.missed[statement.name, status + rested_on + (OWN_ROWS if before[1] != own else "")] += 1
+                    _, earlier, known, rested_on = before
+                    # A reason says why the answer of before was not stored.
+                    why = f"not stored: {earlier}" if " " in earlier else changed_since(known, layers)
+                    self.seen.missed[statement.name, status, rested_on if status.startswith("STALE") else "", why] += 1
 
     def of_cache(self, statement, values, tenant):
-        """(the answer, what became of the statement, the answers that are right, what tells of the tenant's rows) under one snapshot"""
+        """(the answer, what became of the statement, the answers that are right, what tells of the tenant's rows), of one snapshot"""
         session = self.session
         session.execute(BEGIN)
         given = digest(self.execute(statement, values))
         status = session.scalar(ENDED)
         right = given if self.load.side == "plain" else digest(self.execute(statement, values))
-        own = statement.own_rows and session.execute_bound(statement.own_rows, [str(tenant).encode()]).get_value(0, 0)
+        told = session.execute_bound(statement.layers, [str((*values, tenant)[0]).encode()])
+        layers = tuple(told.get_value(0, place) for place in range(len(LAYERS)))
         session.execute("COMMIT")
-        return given, status, [right], own
+        return given, status, [right], layers
 
     def rests_on(self, statement, values):
         """What its answer rests on, in short: each table, and by which columns if not as a whole."""

@@ -67,39 +67,60 @@ class Statement:
 
     name: str
     text: str
-    tables: tuple
+    # {table: (the columns that it reads of rows of the tenant, which of these rows it reads)}
+    reads: dict
     values: object = lambda tenant, _order: (tenant,)
-    # It reads the rows of one tenant, and not fewer.
-    by_tenant: bool = True
+    # Its first value chooses the rows by this column.
+    by: str = "tenant_id"
 
     @property
-    def own_rows(self):
-        """What tells whether any row of the tenant in its tables has changed; `None` if it reads fewer than the tenant's."""
-        tables = [table for table in self.tables if self.by_tenant and table != "products"]
-        sums = [f"(SELECT sum(hashtext(t::text)::bigint) FROM {table} AS t WHERE tenant_id = $1)" for table in tables]
-        return f"SELECT concat_ws(' ', {', '.join(sums)})" if sums else None
+    def tables(self):
+        return tuple(self.reads)
+
+    @property
+    def layers(self):
+        """Asks for one text for each of `LAYERS`, which tells whether anything of that has changed."""
+        sums = [f"(SELECT sum(hashtext(t::text)::bigint) AS rows, sum(hashtext(ROW({columns})::text)::bigint) AS columns, "
+                f"sum(hashtext(ROW({columns})::text)::bigint) FILTER (WHERE {condition}) AS chosen FROM {table} AS t WHERE {self.by} = $1) AS {table}"
+                for table, (columns, condition) in self.reads.items() if table != "products"]
+        texts = [f"concat_ws(' ', {', '.join(f'{table}.{layer}' for table in self.tables if table != 'products')})"
+                 for layer in ("rows", "columns", "chosen")]
+        return f"SELECT {', '.join(texts)} FROM {', '.join(sums)}"
 
 
+# What has changed since an answer was stored that is right nevertheless: all but what stands in the same place of
+# `layers` and behind it.
+LAYERS = ("nothing of the tenant", "columns that it does not read", "rows that its other conditions leave out")
+BEYOND = "rows that leave its answer as it is"
+
+OPEN = "tenant_id = $1 AND status = 'open'"
 PAGE = (
     Statement("orders by status, by tenant",
-              "SELECT status, count(*), sum(amount) FROM orders WHERE tenant_id = $1 GROUP BY status ORDER BY status", ("orders",)),
+              "SELECT status, count(*), sum(amount) FROM orders WHERE tenant_id = $1 GROUP BY status ORDER BY status",
+              {"orders": ("status, amount", "true")}),
     Statement("newest orders, by tenant",
-              "SELECT id, status, amount, placed_at FROM orders WHERE tenant_id = $1 ORDER BY placed_at DESC, id LIMIT 10", ("orders",)),
+              "SELECT id, status, amount, placed_at FROM orders WHERE tenant_id = $1 ORDER BY placed_at DESC, id LIMIT 10",
+              {"orders": ("id, status, amount, placed_at", "true")}),
     Statement("customers, by tenant",
-              "SELECT id, name, credit FROM customers WHERE tenant_id = $1 ORDER BY credit DESC, id", ("customers",)),
+              "SELECT id, name, credit FROM customers WHERE tenant_id = $1 ORDER BY credit DESC, id",
+              {"customers": ("id, name, credit", "true")}),
     Statement("items sold, by tenant",
-              "SELECT count(*), sum(quantity), count(DISTINCT product_id) FROM items WHERE tenant_id = $1", ("items",)),
+              "SELECT count(*), sum(quantity), count(DISTINCT product_id) FROM items WHERE tenant_id = $1",
+              {"items": ("quantity, product_id", "true")}),
     Statement("open orders and their customers",
               "SELECT o.id, o.amount, c.name, c.credit FROM orders AS o JOIN customers AS c ON c.id = o.customer_id "
-              "WHERE o.tenant_id = $1 AND o.status = 'open' ORDER BY o.id", ("orders", "customers")),
+              "WHERE o.tenant_id = $1 AND o.status = 'open' ORDER BY o.id",
+              {"orders": ("id, amount, customer_id, status", "status = 'open'"),
+               "customers": ("id, name, credit", f"id IN (SELECT customer_id FROM orders WHERE {OPEN})")}),
     Statement("open orders, items and products",
               "SELECT o.id, i.id, i.quantity, p.name, p.price FROM orders AS o JOIN items AS i ON i.order_id = o.id "
               "JOIN products AS p ON p.id = i.product_id WHERE o.tenant_id = $1 AND o.status = 'open' ORDER BY o.id, i.id",
-              ("orders", "items", "products")),
-    Statement("one order, by id", "SELECT id, tenant_id, status, amount, placed_at FROM orders WHERE id = $1", ("orders",),
-              lambda _tenant, order: (order,), by_tenant=False),
-    Statement("documents, by row security", "SELECT kind, count(*), sum(pages) FROM documents GROUP BY kind ORDER BY kind", ("documents",),
-              lambda _tenant, _order: ()),
+              {"orders": ("id, status", "status = 'open'"),
+               "items": ("id, order_id, product_id, quantity", f"order_id IN (SELECT id FROM orders WHERE {OPEN})"), "products": ("", "")}),
+    Statement("one order, by id", "SELECT id, tenant_id, status, amount, placed_at FROM orders WHERE id = $1",
+              {"orders": ("id, tenant_id, status, amount, placed_at", "true")}, lambda _tenant, order: (order,), by="id"),
+    Statement("documents, by row security", "SELECT kind, count(*), sum(pages) FROM documents GROUP BY kind ORDER BY kind",
+              {"documents": ("kind, pages", "true")}, lambda _tenant, _order: ()),
 )
 
 # Where what is asked does not name the tenant, the session does.

@@ -22,7 +22,8 @@ from pathlib import Path
 KERNEL = {
     "the protocol": ["core/src/versions/"],
     "the rules": ["src/lookup/rules.rs", "src/lookup/value_rules.rs", "src/lookup/portal.rs", "src/serve/started_under.rs",
-                  "src/query/asked_values.rs", "src/query/known_values.rs", "src/query/value_hash.rs", "src/query/unread_columns.rs"],
+                  "src/query/asked_values.rs", "src/query/known_values.rs", "src/query/value_hash.rs", "src/query/unread_columns.rs",
+                  "src/query/limited_rows.rs"],
     "on a standby": ["core/src/replay/", "src/invalidation/replay/"],
     "over a restart": ["src/restart.rs", "src/pg/control_file.rs", "src/pg/software.rs"],
     "what a transaction publishes": ["src/invalidation/", "src/pg/transaction_changes.rs", "src/pg/own_rows.rs"],

@@ -70,6 +70,7 @@ pub use shown::{LONGEST_SHOWN, shown, shown_list};
 pub use sql_text::hint::{Hint, hint, unclear_hint};
 pub use sql_text::{has_clock_word, text_fingerprint};
 pub use versions::{
-    AskedXids, Definers, EACH_ROW, ITS_VALUE, Registry, Slot, SlotId, SnapshotView, TrackedColumns, TrackedRelation,
-    Usage, Versions, Wish, bit_of, members, pair, quietly, together, widen_xid,
+    AskedXids, Definers, EACH_ROW, ITS_VALUE, QUIET, QuietColumns, Registry, Slot, SlotId, SnapshotView,
+    TrackedColumns, TrackedRelation, Usage, Versions, Wish, bit_of, bits_of, members, pair, quietly, together,
+    widen_xid,
 };

@@ -2,7 +2,7 @@
 //! (`AtEOSubXact_PgStat_Relations`): whatever was not noted is found out, unless it was rolled back before anything was
 //! noted.
 
-use arrow_cache_core::versions::columns::{ColumnValue, TrackedColumns};
+use arrow_cache_core::versions::columns::{ColumnValue, QuietColumns, TrackedColumns};
 use arrow_cache_core::versions::noted_rows::{Coarse, CountedChanges, MOST_CHANGES, NotedRows, RowChange, RowChanges};
 use proptest::prelude::*;
 
@@ -76,7 +76,7 @@ fn step(missed: u32) -> impl Strategy<Value = Step> {
 }
 
 fn tracked(generation: u64) -> TrackedColumns {
-    TrackedColumns { generation, columns: [1, 0, 0, 0], quiet: 0 }
+    TrackedColumns { generation, columns: [1, 0, 0, 0], ..TrackedColumns::default() }
 }
 
 fn values(rows: &NotedRows, now: &TrackedColumns, counted: &CountedChanges) -> Result<Vec<ColumnValue>, Coarse> {
@@ -168,7 +168,7 @@ fn another_generation_makes_it_imprecise() {
 #[test]
 fn a_column_that_comes_meanwhile_leaves_the_others() {
     let (server, mut rows) = run(&[Step::Noted(RowChange::Insert, 1)]);
-    let more = TrackedColumns { generation: 9, columns: [1, 4, 3, 0], quiet: 0 };
+    let more = TrackedColumns { generation: 9, columns: [1, 4, 3, 0], ..TrackedColumns::default() };
     let added = |rows: &NotedRows, now: &TrackedColumns| {
         rows.values(now, &server.counted()).map(|(values, added)| (values.to_vec(), added.collect::<Vec<_>>()))
     };
@@ -178,9 +178,9 @@ fn a_column_that_comes_meanwhile_leaves_the_others() {
         TrackedColumns { generation: 8, ..more },
         TrackedColumns { generation: 10, ..more },
         TrackedColumns { generation: 6, ..tracked(7) },
-        TrackedColumns { quiet: 8, ..more },
+        TrackedColumns { quiet: QuietColumns(8), ..more },
         TrackedColumns { columns: [1, 4, 0, 0], ..more },
-        TrackedColumns { columns: [0; 4], generation: 7, quiet: 0 },
+        TrackedColumns { generation: 7, ..TrackedColumns::default() },
     ] {
         assert_eq!(added(&rows, &other), Err(Coarse::Generation), "{other:?}");
     }
@@ -190,7 +190,7 @@ fn a_column_that_comes_meanwhile_leaves_the_others() {
         Ok((vec![(1, 1)], vec![4, 3])),
         "a later statement knows more, the first one does not"
     );
-    rows.expect(&TrackedColumns { quiet: 8, ..more });
+    rows.expect(&TrackedColumns { quiet: QuietColumns(8), ..more });
     assert_eq!(added(&rows, &more), Err(Coarse::Generation));
 }
 

@@ -1,7 +1,7 @@
 //! The registry of tracked relations, one rule at a time; torn reads.
 
 use arrow_cache_core::versions::columns::{
-    EACH_ROW, MOST_COLUMNS, TrackedColumns, Wish, bit_of, bits_of, members, pair, together,
+    EACH_ROW, MOST_COLUMNS, QUIET, QuietColumns, TrackedColumns, Wish, bit_of, bits_of, members, pair, together,
 };
 use arrow_cache_core::versions::places::LINES;
 use arrow_cache_core::versions::slot::{Slot, SlotState};
@@ -58,7 +58,11 @@ impl Block {
 }
 
 fn wish(relation: u32, column: i16) -> Wish {
-    Wish { database: 5, relation, column, unread: 0 }
+    Wish { database: 5, relation, column, set: 0 }
+}
+
+fn quiet(set: u64) -> Wish {
+    Wish { set, ..wish(7, QUIET) }
 }
 
 /// Another relation with the same line.
@@ -122,11 +126,11 @@ fn the_past_is_published_for_each_column() {
     assert_eq!((block.coarse(7).version, block.columns(7)), (1, Some(vec![3, -4])), "answers over the first one stay");
     assert_eq!((sees(unknown(-4), 99), sees(unknown(-4), 100)), (false, true));
     assert_ne!(block.registry().columns_of(5, 7).unwrap().generation, before.generation);
-    // Whoever reads fewer quiet columns has to know all changes by which there were more.
-    let block = Block::new();
-    block.take_in_for(&Wish { unread: 0b11_0000, ..wish(7, 3) }, 0);
-    block.take_in_for(&Wish { unread: 0b1_0000, ..wish(7, 2) }, 0);
-    assert_eq!(block.coarse(7).version, 2);
+    // Nothing is left that was stored when less was quiet, and writers of before publish more.
+    let before = block.coarse(7);
+    block.take_in_for(&quiet(0b11_0000), 0);
+    assert_ne!(block.coarse(7).version, before.version);
+    assert!(sees(block.coarse(7), 100));
 }
 
 /// As a transaction compares what it has noted by with what is tracked when it ends.
@@ -284,11 +288,10 @@ fn two_columns_are_tracked_as_one() {
     assert_ne!(together((4, 1), (9, 2)), together((4, 2), (9, 1)));
     assert_eq!(together((4, 1), (9, 2)).unwrap().0, both);
     assert_eq!(together((4, 1), (4, 2)), None);
-    // Neither is quiet, and a change of either changes the pair.
+    // A change of either changes the pair.
     let block = Block::new();
-    block.take_in_for(&Wish { unread: u64::MAX, ..wish(7, both) }, 0);
+    block.take_in(7, both, 0);
     let tracked = block.registry().columns_of(5, 7).unwrap();
-    assert_eq!(tracked.quiet, !(bit_of(4) | bit_of(9) | 1));
     assert!(tracked.keeps(bit_of(5)) && !tracked.keeps(bit_of(4)) && !tracked.keeps(bit_of(9)));
 }
 
@@ -321,41 +324,70 @@ fn lines_are_read_as_a_whole() {
     });
 }
 
-/// Of what the first column leaves, the second one may only take away; answers that read everything have no say.
 #[test]
-fn quiet_columns_become_fewer() {
+fn quiet_columns_become_more() {
     let block = Block::new();
-    let quiet = || block.registry().columns_of(5, 7).unwrap().quiet;
-    let take_in = |column, unread| block.take_in_for(&Wish { unread, ..wish(7, column) }, 0);
-    take_in(3, u64::MAX);
-    assert_eq!(quiet(), !(1 << 3 | 1), "a tracked column is not quiet, nor are those above 63");
-    take_in(4, 0b1111_0000);
-    assert_eq!(quiet(), 0b1110_0000);
-    take_in(64, 0b1_0110_0000);
-    assert_eq!(quiet(), 0b0110_0000);
-    take_in(5, 0b1_0000_0000);
-    assert_eq!(quiet(), 0b0100_0000, "nothing would be quiet");
-    let tracked = block.registry().columns_of(5, 7).unwrap();
-    assert!(tracked.is_quiet(1 << 6) && !tracked.is_quiet(1 << 6 | 1 << 7) && !tracked.is_quiet(u64::MAX));
-    assert!(tracked.keeps(1 << 6 | 1 << 9) && !tracked.keeps(1 << 3 | 1 << 9) && !tracked.keeps(1));
-}
-
-#[test]
-fn nothing_becomes_quiet_later() {
-    let block = Block::new();
+    let tracked = || block.registry().columns_of(5, 7).unwrap();
+    let all = || tracked().quiet.iter().collect::<Vec<_>>();
+    block.take_in_for(&quiet(1 << 6), 0);
+    assert_eq!(block.columns(7), None, "it is not tracked");
     block.take_in(7, 3, 0);
-    block.take_in_for(&Wish { unread: u64::MAX, ..wish(7, 4) }, 0);
-    assert_eq!(block.registry().columns_of(5, 7).unwrap().quiet, 0);
+    let before = (tracked(), block.coarse(7).version);
+    block.take_in_for(&quiet(1 << 6 | 1 << 3), 0);
+    assert_eq!((all(), block.columns(7)), (vec![(0, 3), (1, 6)], Some(vec![3])));
+    assert_eq!(block.coarse(7).version, before.1 + 1);
+    assert!(tracked().added_since(&before.0).is_none(), "what was noted before says nothing now");
+    // The same, one behind the 63rd, and too many at once.
+    let before = tracked();
+    for set in [0, 1 << 6, 1 | 1 << 8, 0b1_1111 << 20, u64::MAX] {
+        block.take_in_for(&quiet(set), 0);
+        assert_eq!(tracked(), before, "{set:x}");
+    }
+    block.take_in_for(&quiet(0b1111 << 20), 0);
+    // There is room for one of two, or for the other.
+    block.take_in_for(&quiet(1 << 40), 0);
+    block.take_in_for(&quiet(0b11 << 30), 0);
+    assert_eq!(tracked().quiet.bits(), 1 << 3 | 1 << 6 | 0b1111 << 20 | 1 << 40);
+    block.take_in_for(&quiet(1 << 63), 0);
+    assert_eq!(all().last(), Some(&(7, 63)));
+    block.take_in_for(&quiet(1 << 8), 0);
+    assert_eq!(tracked().quiet.bits().count_ones(), 8);
+    // Another column leaves them, and the next relation begins with none.
+    let before = tracked();
+    block.take_in(7, 6, 0);
+    assert_eq!(tracked().added_since(&before).unwrap().collect::<Vec<_>>(), [6]);
+    block.registry().take_out((5, 7, tracked().generation), &block.versions(), 0);
+    block.take_in(7, 3, 0);
+    assert_eq!(tracked().quiet, QuietColumns::default());
 }
 
 #[test]
-fn wishes_agree_on_what_they_leave_unread() {
+fn an_update_of_quiet_columns_sets_no_others() {
+    let columns = QuietColumns::default().with(0b1_0110_0000).unwrap();
+    assert!([1 << 5, 1 << 6 | 1 << 8, 0b1_0110_0000].iter().all(|set| columns.are_all(*set)));
+    assert!([0, 1 << 7, 1 << 5 | 1 << 7, 1, u64::MAX].iter().all(|set| !columns.are_all(*set)));
+    assert_eq!(columns.among(1 << 8 | 1 << 5 | 1 << 2).collect::<Vec<_>>(), [0, 2]);
+    assert_eq!(columns.among(u64::MAX).count(), 3);
+    let many = columns.with(0b110 << 20).unwrap();
+    assert!(many.are_all(0b110 << 20 | 0b110_0000) && !many.are_all(0b110 << 20 | 0b1_0110_0000), "too many");
+}
+
+#[test]
+fn wishes_have_in_common_what_they_set() {
     let block = Block::new();
-    let wish = |unread| block.registry().wish(&Wish { unread, ..wish(7, 3) });
-    let all: Vec<_> = [0, 0b1100, 0b1010, 0, 0b1000, 0b1100, 0b1100, 0b1100].map(wish).into();
-    assert_eq!(all.last().unwrap().unwrap().unread, 0b1000);
-    assert!((0..7).all(|_| wish(0).is_none()));
-    assert_eq!(wish(0).unwrap().unread, 0, "those of before do not count");
+    let wish = |set| block.registry().wish(&quiet(set));
+    let all: Vec<_> = [0b1100, 0b1010, 0b1000, 0b11_0000, 0b1000, 0b1100, 0b1100, 0b1100].map(wish).into();
+    assert_eq!(all.last().unwrap().unwrap().set, 0b1000);
+    assert!((0..7).all(|_| wish(0b11_0000).is_none()));
+    assert_eq!(wish(0b11_0000).unwrap().set, 0b11_0000, "those of before do not count");
+    // They are of no account for those of columns, nor these for them.
+    let each_row = || block.registry().wish(&for_each_row());
+    assert!((0..7).all(|_| wish(0b1100).is_none() && each_row().is_none()));
+    assert!(each_row().is_some() && wish(0b1100).is_some());
+}
+
+fn for_each_row() -> Wish {
+    wish(7, EACH_ROW)
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::pg::error_passing::edge;
 use crate::pg::memory_context::try_leak;
 use crate::pg::next_row::{self, NextRow};
 use crate::pg::query_desc::QueryDesc;
-use crate::query::asked_values::Probe;
+use crate::query::asked_values::{Place, Probe};
 use crate::shmem;
 
 /// Most different values that are noted of a key, and of all keys of an answer.
@@ -32,7 +32,7 @@ struct Watched {
     node: *mut pg_sys::PlanState,
     /// What the node does by itself.
     next_row: NextRow,
-    /// Where the node has its keys.
+    /// Where the node has its keys, if the value is one of them.
     keys: *const pg_sys::ScanKey,
     probe: Probe,
     /// The hashes of the values, each once; `None` if there was one that cannot be noted.
@@ -98,7 +98,11 @@ unsafe fn watch(node: *mut pg_sys::PlanState, wanted: &[Option<Probe>; MOST_NODE
     unsafe {
         let number = (*(*node).plan).plan_node_id;
         let Some(probe) = wanted.iter().flatten().find(|probe| probe.node == number) else { return };
-        let Some(keys) = keys_of(node, probe.key) else { return };
+        let keys = match probe.at {
+            Place::Key(place) => keys_of(node, place),
+            Place::Row(_) => Some(std::ptr::null()),
+        };
+        let Some(keys) = keys else { return };
         let Some(next_row) = next_row::own_routine(node, next_noted_row) else { return };
         let hashes = Some(Vec::new());
         let watched = Watched { query: (*node).state, node, next_row, keys, probe: *probe, hashes };
@@ -145,33 +149,53 @@ unsafe extern "C-unwind" fn next_noted_row(node: *mut pg_sys::PlanState) -> *mut
     // SAFETY: the server calls this while the query runs, and the node is on the list until the memory of its query
     // goes. What is kept over the call is plain data.
     unsafe {
-        let next_row = edge(|| next_row_of(node)).unwrap_unchecked();
+        let (next_row, at) = edge(|| next_row_of(node)).unwrap_unchecked();
         let slot = direct!(next_row(node));
-        edge(|| note(node));
+        edge(|| {
+            let is_row = !slot.is_null() && u32::from((*slot).tts_flags) & pg_sys::TTS_FLAG_EMPTY == 0;
+            match at {
+                Place::Key(_) => note(node, None),
+                Place::Row(place) if is_row => {
+                    if usize::from((*slot).tts_nvalid.cast_unsigned()) <= place {
+                        kept!(pg_sys::slot_getsomeattrs_int(slot, place as i32 + 1));
+                    }
+                    note(node, Some((!*(*slot).tts_isnull.add(place)).then(|| *(*slot).tts_values.add(place))));
+                }
+                Place::Row(_) => {}
+            }
+        });
         slot
     }
 }
 
-fn next_row_of(node: *mut pg_sys::PlanState) -> Option<NextRow> {
-    WATCHED.with_borrow(|all| all.iter().rfind(|watched| watched.node == node).map(|watched| watched.next_row))
+fn next_row_of(node: *mut pg_sys::PlanState) -> Option<(NextRow, Place)> {
+    WATCHED.with_borrow(|all| {
+        all.iter().rfind(|watched| watched.node == node).map(|watched| (watched.next_row, watched.probe.at))
+    })
 }
 
-/// Notes the key that a node has now. When no more can be noted, the node does again what it does by itself.
+/// Notes the key that a node has now, or a value `of_row`. When no more can be noted, the node does again what it does
+/// by itself.
 ///
 /// # Safety
 /// The query of the node must be under way, and the node must just have given its next row.
-unsafe fn note(node: *mut pg_sys::PlanState) {
+unsafe fn note(node: *mut pg_sys::PlanState, of_row: Option<Option<pg_sys::Datum>>) {
     WATCHED.with_borrow_mut(|all| {
         let Some(watched) = all.iter_mut().rfind(|watched| watched.node == node) else { return };
         // SAFETY: the caller's promise. The value of a key stays in its place while its rows are read.
         unsafe {
-            let key = (*watched.keys).add(watched.probe.key);
-            let is_null = (*key).sk_flags & pg_sys::SK_ISNULL as i32 != 0;
-            // No row is equal to NULL.
-            if is_null {
-                return;
-            }
-            let hash = watched.probe.form.hash((*key).sk_argument);
+            let hash = match (of_row, watched.probe.at) {
+                (Some(value), _) => value.and_then(|value| watched.probe.form.hash(value)),
+                (None, Place::Key(place)) => {
+                    let key = (*watched.keys).add(place);
+                    // No row is equal to NULL.
+                    if (*key).sk_flags & pg_sys::SK_ISNULL as i32 != 0 {
+                        return;
+                    }
+                    watched.probe.form.hash((*key).sk_argument)
+                }
+                (None, Place::Row(_)) => return,
+            };
             if watched.add(hash).is_none() {
                 watched.hashes = None;
                 next_row::take_back(node, watched.next_row);

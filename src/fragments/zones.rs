@@ -188,8 +188,7 @@ fn are_tracked(store: &SharedStore, relation: pg_sys::Oid, column: i16) -> bool 
     let (database, relation) = (backend::database(), relation.to_u32());
     let columns = rows_of(relation).and_then(|rows| store.registry().settled_columns_of(database, rows));
     let is_known = columns.is_some_and(|columns| columns.has(column));
-    // What is quiet for others stays so: each change counts for a zone.
-    is_known || registration::take_in(store, &Wish { database, relation, column, unread: u64::MAX })
+    is_known || registration::take_in(store, &Wish { database, relation, column, set: 0 })
 }
 
 /// The smallest zones of which a table with so many blocks does not have too many.

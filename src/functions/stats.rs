@@ -3,7 +3,7 @@
 
 use arrow_cache_core::{
     Counter, Dependency, EntryKind, EntryView, OutOfMemory, Reason, ReplayFault, RoomyVec, TrackedRelation, Versions,
-    bit_of, members,
+    members,
 };
 use pgrx::pg_sys;
 
@@ -254,7 +254,7 @@ fn tracked_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
                 counts.2,
             )
         };
-        let quiet = (1..64).filter(move |column| one.tracked.is_quiet(bit_of(*column)));
+        let quiet = one.tracked.quiet.iter().map(|(_, column)| column);
         one.tracked.iter().map(|column| (column, false)).chain(quiet.map(|column| (column, true))).map(row)
     }))
 }

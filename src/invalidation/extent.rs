@@ -2,7 +2,7 @@
 //! nothing.
 
 use arrow_cache_core::versions::noted_rows::CountedChanges;
-use arrow_cache_core::{Counter, EACH_ROW, ITS_VALUE, SlotId, TrackedColumns, quietly};
+use arrow_cache_core::{Counter, EACH_ROW, ITS_VALUE, SlotId, TrackedColumns};
 
 use super::rows::{self, Coarse};
 use super::writer::Writer;
@@ -31,7 +31,7 @@ pub fn for_each_slot(
             _ if redefines => Err(Coarse::Definitions),
             None => Err(Coarse::NotNoted),
             Some(counted) => rows::for_each_noted(relation, &columns, &counted, |column, hash| {
-                is_quiet |= (column, hash) == (EACH_ROW, Some(quietly(ITS_VALUE)));
+                is_quiet |= column == EACH_ROW && hash != Some(ITS_VALUE);
                 visit(writer.value(relation, column, hash));
             }),
         };

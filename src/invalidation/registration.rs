@@ -1,7 +1,8 @@
 //! Which relations are tracked: those over which answers are stored that would outlive most changes if it were known
 //! which values these concern (R11). Keeps nothing; the registry is in shared memory.
 
-use arrow_cache_core::Wish;
+use arrow_cache_core::versions::zones::size_of_zones;
+use arrow_cache_core::{QUIET, TrackedColumns, Wish, bits_of};
 use pgrx::pg_sys;
 
 use super::known_as::rows_of;
@@ -19,6 +20,15 @@ pub fn note_wish(store: &SharedStore, wish: &Wish) {
         && let Some(wish) = store.registry().wish(wish)
     {
         take_in(store, &wish);
+    }
+}
+
+/// An UPDATE is about to set columns of a tracked relation, by their bits. If it leaves one as it is by whose values
+/// rows are known, that is a wish that they were quiet.
+pub fn note_update(store: &SharedStore, relation: u32, tracked: &TrackedColumns, set: u64) {
+    let may_gain = |column: i16| set & bits_of(column) == 0 && size_of_zones(column).is_none();
+    if tracked.quiet.with(set).is_some() && tracked.iter().any(may_gain) {
+        note_wish(store, &Wish { database: backend::database(), relation, column: QUIET, set });
     }
 }
 

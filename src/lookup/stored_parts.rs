@@ -262,7 +262,7 @@ fn dependencies(
 /// zone is quiet.
 fn scan_of(relation: pg_sys::Oid, zones: Zones) -> Scan {
     let conditions = vec![Condition { column: zones.column, values: Values::Known(zones.numbers().collect()) }];
-    Scan { relation: relation.to_u32(), conditions, unread: u64::MAX }
+    Scan { relation: relation.to_u32(), conditions, unread: u64::MAX, limited: None }
 }
 
 /// Plans the query of a part as the server does, apart from the hooks: other libraries have seen the statement that it

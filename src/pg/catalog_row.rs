@@ -115,6 +115,15 @@ impl CatalogRow {
             .then(|| unsafe { &*pg_sys::GETSTRUCT(self.tuple).cast::<pg_sys::FormData_pg_class>() })
     }
 
+    /// The columns of an index's row (`INDEXRELID`), 0 for an expression; `None` for a row of another catalog.
+    pub fn columns_of_index(&self) -> Option<&[i16]> {
+        // SAFETY: the tuple is held, and this is the layout of its catalog's rows, up to the vector of columns.
+        (self.cache == pg_sys::SysCacheIdentifier::INDEXRELID as i32).then(|| unsafe {
+            let index = pg_sys::GETSTRUCT(self.tuple).cast::<pg_sys::FormData_pg_index>();
+            std::slice::from_raw_parts((*index).indkey.values.as_ptr(), (*index).indnatts as usize)
+        })
+    }
+
     /// The columns of fixed width of a type's row (`TYPEOID`); `None` for a row of another catalog.
     pub fn data_type(&self) -> Option<&pg_sys::FormData_pg_type> {
         // SAFETY: the tuple is held, and this is the layout of its catalog's rows.

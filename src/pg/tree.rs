@@ -216,7 +216,7 @@ macro_rules! tagged {
     ($($kind:ident = $tag:ident $(| $alias:ident)*),* $(,)?) => {
         $(
             // SAFETY: the server names the tag after the type (nodes/nodetags.h). Those that share one are declared so
-            // (nodes/primnodes.h), or begin with all that it has (scans of tables, nodes/plannodes.h).
+            // (nodes/primnodes.h), or begin with all that it has (scans of tables, sorts, nodes/plannodes.h).
             unsafe impl Tagged for pg_sys::$kind {
                 const TAG: NodeTag = NodeTag::$tag;
                 const ALIASES: &'static [NodeTag] = &[$(NodeTag::$alias),*];
@@ -288,6 +288,7 @@ tagged! {
     PlannerGlobal = T_PlannerGlobal,
     PlannerInfo = T_PlannerInfo,
     Result = T_Result,
+    Sort = T_Sort | T_IncrementalSort,
     SortGroupClause = T_SortGroupClause,
     String = T_String,
     SubLink = T_SubLink,

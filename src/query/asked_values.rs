@@ -7,6 +7,7 @@ use pgrx::pg_sys::{self, BoolExprType, NodeTag};
 
 use super::bytewise::{equality_is_bytewise, is_equality};
 use super::known_values::value_of;
+use super::limited_rows::{LimitedRows, limited_rows};
 use super::node_table::{OPENS_NOTHING, in_plan};
 use super::opened_relations::plans_of;
 use super::unread_columns::unread_columns;
@@ -69,13 +70,22 @@ pub enum Values {
     Probed(Probe),
 }
 
-/// A key of an index scan that is evaluated while the plan runs.
+/// Where a node has a value that only the run knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Among the keys of an index scan.
+    Key(usize),
+    /// Among the columns of the rows that it gives.
+    Row(usize),
+}
+
+/// A value that is known while the plan runs: a key of an index scan, or one in the rows of the answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Probe {
-    /// The number of the node that scans the relation.
+    /// The number of the node.
     pub node: i32,
-    /// The place among the keys of the index scan.
-    pub key: usize,
+    /// Where it has the value.
+    pub at: Place,
     /// The number of the column.
     pub column: i16,
     /// How the key is hashed.
@@ -120,6 +130,8 @@ pub struct Scan {
     pub conditions: Vec<Condition>,
     /// The columns of the relation that no scan of the plan reads, by their bits, but for row security.
     pub unread: u64,
+    /// The rows of the answer, if a LIMIT chooses them from those of this scan.
+    pub limited: Option<LimitedRows>,
 }
 
 /// All scans of relations in a plan that is run with these parameters; `None` if something else may read rows.
@@ -141,10 +153,23 @@ pub fn scans_of(
         let place = unread.binary_search_by_key(&scan.relation, |(relation, _)| *relation);
         scan.unread = place.map_or(0, |place| unread[place].1);
     }
+    if let [scan] = &mut collector.scans[..] {
+        scan.limited = limited_rows(plan, params).filter(|_| runs_alone);
+    }
     Some(collector.scans)
 }
 
 impl Scan {
+    /// The value of a column in each row of the answer, by which the run tells which these are; and the columns by
+    /// which they are chosen, by their bits.
+    pub fn told_by(&self, is_told: impl Fn(i16) -> bool) -> Option<(Probe, u64)> {
+        let limited = self.limited.as_ref()?;
+        let &(column, place, type_oid) = limited.columns.iter().find(|(column, ..)| is_told(*column))?;
+        let form = form_of(type_oid)?;
+        let probe = Probe { node: limited.node, at: Place::Row(place), column, form, beside: None };
+        Some((probe, limited.chosen_by))
+    }
+
     /// The condition that names the fewest values, of those on tracked columns.
     fn narrowest(&self, place_of: impl Fn(i16) -> Option<usize>) -> Option<&Condition> {
         let usable = self.conditions.iter().filter(|condition| place_of(condition.column).is_some());
@@ -244,7 +269,7 @@ impl<'t> Collector<'t> {
                     self.add(Columns::Of(scan.scan.scanrelid), None, [None, qual]);
                 } else {
                     let relation = self.relation(scan.scan.scanrelid);
-                    self.scans.push(Scan { relation, conditions: Vec::new(), unread: 0 });
+                    self.scans.push(Scan { relation, conditions: Vec::new(), unread: 0, limited: None });
                 }
             },
             IndexScan(scan) => {
@@ -295,7 +320,7 @@ impl<'t> Collector<'t> {
         let probed = items(quals).zip(0..).filter_map(|(qual, key)| self.probe(qual?, columns, (node?, key)));
         let each_row = Condition { column: EACH_ROW, values: Values::Known(vec![ITS_VALUE]) };
         let conditions = known(by_index).chain(probed).chain(known(others)).chain([each_row]).collect();
-        self.scans.push(Scan { relation, conditions, unread: 0 });
+        self.scans.push(Scan { relation, conditions, unread: 0, limited: None });
     }
 
     fn relation(&self, place: u32) -> u32 {
@@ -319,7 +344,10 @@ impl<'t> Collector<'t> {
         let form =
             form_of(type_oid).filter(|form| form.goes_with(of_column) && value_of(right, self.params).is_none())?;
         let column = var.varattno;
-        Some(Condition { column, values: Values::Probed(Probe { node, key, column, form, beside: None }) })
+        Some(Condition {
+            column,
+            values: Values::Probed(Probe { node, at: Place::Key(key), column, form, beside: None }),
+        })
     }
 
     fn condition(&self, condition: Tree<'t, pg_sys::Node>, columns: Columns<'t>) -> Option<Condition> {

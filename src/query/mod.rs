@@ -42,6 +42,7 @@ pub mod hashes;
 pub mod identity;
 pub mod key;
 mod known_values;
+mod limited_rows;
 pub mod name_resolution;
 mod node_table;
 pub mod opened_relations;

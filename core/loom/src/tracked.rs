@@ -9,7 +9,7 @@ use crate::versions::slots::{LEAST_SLOTS, Versions};
 use crate::versions::tracked::{Line, Registry};
 use crate::versions::value_slot::ValueSlot;
 
-const WISH: Wish = Wish { database: 1, relation: 5, column: 3, unread: 0 };
+const WISH: Wish = Wish { database: 1, relation: 5, column: 3, set: 0 };
 
 struct Slots([Slot; LEAST_SLOTS], [ValueSlot; 1]);
 struct Lines([Line; LINES]);

@@ -1,4 +1,4 @@
-//! Columns of a relation: those that are tracked, those that are quiet, and those that answers wish for (`tracked`).
+//! Columns of a relation: those that are tracked, those that are quiet, and those that are wished for (`tracked`).
 
 use crate::atomics::{AtomicU64, Ordering::Relaxed};
 use crate::versions::places::{key_of, scatter};
@@ -9,6 +9,11 @@ pub const MOST_COLUMNS: usize = 4;
 pub const EACH_ROW: i16 = i16::MAX;
 /// That value, by its hash.
 pub const ITS_VALUE: u64 = 0;
+/// A wish for this one is a wish that columns were quiet.
+pub const QUIET: i16 = EACH_ROW - 1;
+/// Most columns of a relation that are quiet, and most that an UPDATE of these alone sets.
+pub const MOST_QUIET: usize = 8;
+const MOST_SET: u32 = 4;
 /// Two columns together are one that is tracked like any other: this bit, and six bits for the number of each.
 const PAIR: i16 = 0x4000;
 /// So many wishes for a column take it in.
@@ -26,8 +31,49 @@ pub struct TrackedColumns {
     pub generation: u64,
     /// Their numbers; 0 for none.
     pub columns: [i16; MOST_COLUMNS],
-    /// The quiet columns, by their bits (`bit_of`). No tracked column is among them.
-    pub quiet: u64,
+    /// The quiet columns.
+    pub quiet: QuietColumns,
+}
+
+/// Quiet columns: a byte with the number of each, in the place that it has had since it became quiet.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct QuietColumns(pub u64);
+
+impl QuietColumns {
+    /// Their places and numbers.
+    pub fn iter(self) -> impl Iterator<Item = (u8, i16)> {
+        (0..).zip(self.0.to_le_bytes()).filter(|(_, column)| *column != 0).map(|(place, column)| (place, column.into()))
+    }
+
+    /// All of them, by their bits.
+    #[must_use]
+    pub fn bits(self) -> u64 {
+        self.iter().fold(0, |bits, (_, column)| bits | bit_of(column))
+    }
+
+    /// The places of those that are among some columns, by their bits.
+    pub fn among(self, columns: u64) -> impl Iterator<Item = u8> {
+        self.iter().filter(move |(_, column)| columns & bit_of(*column) != 0).map(|(place, _)| place)
+    }
+
+    /// Returns true if an UPDATE that sets these columns, by their bits, sets a few quiet ones and no others.
+    #[must_use]
+    pub fn are_all(self, set: u64) -> bool {
+        set != 0 && set & !self.bits() == 0 && set.count_ones() <= MOST_SET
+    }
+
+    /// These and further ones, by their bits; `None` if none is new, or there is no room for all.
+    #[must_use]
+    pub fn with(self, columns: u64) -> Option<Self> {
+        let new = columns & !self.bits();
+        let mut all = self.0.to_le_bytes();
+        let is_possible = new != 0 && new & 1 == 0 && columns.count_ones() <= MOST_SET;
+        let mut free = all.iter_mut().filter(|place| **place == 0);
+        for column in (1..64).filter(|column| is_possible && new >> column & 1 != 0) {
+            *free.next()? = column;
+        }
+        is_possible.then(|| Self(u64::from_le_bytes(all)))
+    }
 }
 
 /// The bit of a column in a set of columns; all above 63 share the first one, which no tracked or quiet column has.
@@ -50,11 +96,11 @@ pub const fn members(column: i16) -> (i16, Option<i16>) {
     if column & !0xfff == PAIR && first > 0 && first < second { (first, Some(second)) } else { (column, None) }
 }
 
-/// The bits of a column, or of those that it stands for.
+/// The bits of a column, or of those that it stands for. No column is `EACH_ROW`.
 #[must_use]
 pub fn bits_of(column: i16) -> u64 {
     let (first, second) = members(column);
-    bit_of(first) | second.map_or(0, bit_of)
+    if column == EACH_ROW { 0 } else { bit_of(first) | second.map_or(0, bit_of) }
 }
 
 /// Values of two columns as that of both together; `None` if these cannot be tracked together.
@@ -62,11 +108,6 @@ pub fn bits_of(column: i16) -> u64 {
 pub fn together(one: ColumnValue, other: ColumnValue) -> Option<ColumnValue> {
     let (first, second) = if one.0 < other.0 { (one, other) } else { (other, one) };
     Some((pair(first.0, second.0)?, scatter(scatter(first.1) ^ second.1)))
-}
-
-/// The columns that are unread both here and there; the first ones if there are none, as nothing would be quiet then.
-const fn agreed(unread: u64, other: u64) -> u64 {
-    if unread & other == 0 { unread } else { unread & other }
 }
 
 impl TrackedColumns {
@@ -100,13 +141,7 @@ impl TrackedColumns {
     /// Returns true if a change of these columns, by their bits, leaves the tracked ones as they are.
     #[must_use]
     pub fn keeps(&self, changed: u64) -> bool {
-        self.iter().all(|column| column == EACH_ROW || changed & bits_of(column) == 0)
-    }
-
-    /// Returns true if all of these columns, by their bits, are quiet.
-    #[must_use]
-    pub const fn is_quiet(&self, changed: u64) -> bool {
-        changed & !self.quiet == 0
+        self.iter().all(|column| changed & bits_of(column) == 0)
     }
 
     /// Returns true if values of rows need not be looked at to know them.
@@ -115,18 +150,18 @@ impl TrackedColumns {
         self.iter().eq([EACH_ROW])
     }
 
-    /// These columns and the one of a wish, if there is room for it. Of the quiet columns those stay that the wish
-    /// leaves unread. The last place is not for two columns together, which only improve on one of them.
-    pub(crate) fn with(mut self, wish: &Wish) -> Option<Self> {
-        let usable = if members(wish.column).1.is_some() { MOST_COLUMNS - 1 } else { MOST_COLUMNS };
+    /// These columns and one more, if there is room for it. The last place is not for two columns together, which only
+    /// improve on one of them.
+    pub(crate) fn with(mut self, column: i16) -> Option<Self> {
+        let usable = if members(column).1.is_some() { MOST_COLUMNS - 1 } else { MOST_COLUMNS };
         let place = self.columns[..usable].iter_mut().find(|place| **place == 0)?;
-        *place = wish.column;
-        self.quiet = agreed(self.quiet, wish.unread) & !(bits_of(wish.column) | 1);
+        *place = column;
         Some(self)
     }
 }
 
-/// A wish that a column of a relation were tracked: an answer was stored that would rest on its values.
+/// A wish that a column of a relation were tracked: an answer was stored that would rest on its values. Or a wish that
+/// columns were quiet: an UPDATE has set these alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wish {
     /// The database of the relation.
@@ -135,8 +170,8 @@ pub struct Wish {
     pub relation: u32,
     /// The number of the column.
     pub column: i16,
-    /// The columns that the answer does not read, by their bits.
-    pub unread: u64,
+    /// If that is `QUIET`, those that an UPDATE has set, by their bits.
+    pub set: u64,
 }
 
 /// Which wishes there were for columns of the relations of one line, and how many. Zeroed memory is none. The words
@@ -152,7 +187,7 @@ pub(crate) struct Wishes {
 struct WishedColumn {
     /// How often, and in the low 16 bits the column.
     number: AtomicU64,
-    unread: AtomicU64,
+    set: AtomicU64,
 }
 
 impl WishedColumn {
@@ -175,7 +210,7 @@ impl WishedColumn {
 }
 
 impl Wishes {
-    /// Counts one. If there were enough for its column, returns one for what they agree to leave unread.
+    /// Counts one. If there were enough for its column, returns one for what they have in common.
     pub(crate) fn count(&self, wish: &Wish) -> Option<Wish> {
         let key = key_of(wish.database, wish.relation);
         if self.key.load(Relaxed) != key {
@@ -186,12 +221,14 @@ impl Wishes {
             self.of_columns.iter().for_each(|own| own.set(0, 0));
             self.key.store(key, Relaxed);
         }
-        // That for each row gives way to all others.
-        let is_each_row = |own: &&WishedColumn| own.is(EACH_ROW);
-        if wish.column != EACH_ROW {
-            self.of_columns.iter().filter(is_each_row).for_each(|own| own.set(0, 0));
-        } else if self.of_columns.iter().any(|own| own.count() > 1 && !own.is(EACH_ROW)) {
-            return None;
+        // That for each row gives way to all others for a tracked column.
+        let is_other = |own: &WishedColumn| !own.is(EACH_ROW) && !own.is(QUIET);
+        if wish.column == EACH_ROW {
+            if self.of_columns.iter().any(|own| own.count() > 1 && is_other(own)) {
+                return None;
+            }
+        } else if wish.column != QUIET {
+            self.of_columns.iter().filter(|own| own.is(EACH_ROW)).for_each(|own| own.set(0, 0));
         }
         let counted = || self.of_columns.iter().find(|own| own.count() > 0 && own.is(wish.column));
         let Some(own) = counted().or_else(|| self.of_columns.iter().find(|own| own.count() == 0)) else {
@@ -199,13 +236,13 @@ impl Wishes {
             return None;
         };
         let count = own.count() + 1;
-        let before = if count > 1 { own.unread.load(Relaxed) } else { 0 };
-        // An answer that reads everything has no say.
-        let unread = agreed(if before == 0 { wish.unread } else { before }, wish.unread);
-        own.unread.store(unread, Relaxed);
+        let before = if count > 1 { own.set.load(Relaxed) } else { wish.set };
+        // Those that have set others wait until these are quiet.
+        let set = if before & wish.set == 0 { before } else { before & wish.set };
+        own.set.store(set, Relaxed);
         let is_enough = count >= ENOUGH_WISHES;
         own.set(wish.column, if is_enough { 0 } else { count });
-        is_enough.then_some(Wish { unread, ..*wish })
+        is_enough.then_some(Wish { set, ..*wish })
     }
 
     /// Those before weigh less: each is counted once less.

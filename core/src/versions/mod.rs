@@ -33,7 +33,9 @@ pub mod xid_window;
 pub mod zones;
 
 pub use asked_xids::AskedXids;
-pub use columns::{EACH_ROW, ITS_VALUE, TrackedColumns, Wish, bit_of, members, pair, together};
+pub use columns::{
+    EACH_ROW, ITS_VALUE, QUIET, QuietColumns, TrackedColumns, Wish, bit_of, bits_of, members, pair, together,
+};
 pub use definers::Definers;
 pub use places::quietly;
 pub use slot::Slot;

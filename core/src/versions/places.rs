@@ -27,9 +27,9 @@ pub(crate) fn scatter(value: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The hash of a value for changes that leave all but quiet columns as they are (`tracked`). It names another slot than
-/// the value's own, or one that is shared: then more is outdated.
+/// The hash of a value for changes of the quiet column in this place (`tracked`). It names another slot than the
+/// value's own, or one that is shared: then more is outdated.
 #[must_use]
-pub fn quietly(hash: u64) -> u64 {
-    scatter(!hash)
+pub fn quietly(hash: u64, place: u8) -> u64 {
+    scatter(scatter(!hash) ^ u64::from(place))
 }

@@ -17,11 +17,11 @@
 //! | the version of the coarse slot moves, so that all that was stored is outdated | | |
 //! | `free` | publish to the slot of the relation alone | |
 //!
-//! A line also names *quiet columns*: an UPDATE of these alone concerns no answer that does not read them. They never
-//! become more while a relation is tracked: an answer that reads none of those of today reads none of those of later.
+//! A line also names *quiet columns*: an UPDATE of these alone concerns no answer that reads none of those it sets.
+//! When they become more, the relation is taken out, but for the last step: in the place of `free`, it is settled anew.
 
 use crate::atomics::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
-use crate::versions::columns::{EACH_ROW, MOST_COLUMNS, TrackedColumns, Wish, Wishes};
+use crate::versions::columns::{EACH_ROW, QUIET, QuietColumns, TrackedColumns, Wish, Wishes};
 use crate::versions::places::{LINES, key_of, line_of};
 use crate::versions::sequence::SequenceWord;
 use crate::versions::slots::Versions;
@@ -83,7 +83,7 @@ impl Line {
         let columns = std::array::from_fn(|place| (columns >> (16 * place)) as i16);
         LineState {
             key: self.key.load(Relaxed),
-            tracked: TrackedColumns { generation: life >> 2, columns, quiet: self.quiet.load(Relaxed) },
+            tracked: TrackedColumns { generation: life >> 2, columns, quiet: QuietColumns(self.quiet.load(Relaxed)) },
             phase,
             since: self.since.load(Relaxed),
         }
@@ -111,7 +111,7 @@ impl Line {
         self.columns.store(columns, Relaxed);
         self.life.store(state.tracked.generation << 2 | state.phase as u64, Relaxed);
         self.since.store(state.since, Relaxed);
-        self.quiet.store(state.tracked.quiet, Relaxed);
+        self.quiet.store(state.tracked.quiet.0, Relaxed);
     }
 
     /// Moves from one phase to another, if nothing else has happened.
@@ -235,7 +235,7 @@ impl<'a> Registry<'a> {
         }
     }
 
-    /// Counts a wish. If there were enough for its column, returns one for what they agree to leave unread.
+    /// Counts a wish. If there were enough for its column, returns one for what they have in common.
     #[must_use]
     pub fn wish(&self, wish: &Wish) -> Option<Wish> {
         self.line(wish.database, wish.relation).wishes.count(wish)
@@ -260,10 +260,18 @@ impl<'a> Registry<'a> {
         }
     }
 
-    /// Takes the column of a wish in. Does nothing if it is tracked, or cannot be. `next` reads the next transaction
-    /// id, by a lock that also orders who is given one.
+    /// Takes the column of a wish in, or makes columns quiet. Does nothing if it is tracked, or cannot be. `next` reads
+    /// the next transaction id, by a lock that also orders who is given one.
     pub fn take_in(&self, wish: &Wish, versions: &Versions<'_>, now: i64, next: impl FnOnce() -> u64) {
         let (database, relation) = (wish.database, wish.relation);
+        if wish.column == QUIET {
+            if let Some((closing, quiet)) = self.close_for(wish) {
+                let coarse = versions.slot(versions.coarse(database, relation));
+                coarse.bump(now);
+                self.reopen(closing, quiet, now);
+            }
+            return;
+        }
         if let Some((other, last_use)) = self.beside(database, relation)
             && now.saturating_sub(last_use) >= IDLE_MICROS
         {
@@ -308,12 +316,12 @@ impl<'a> Registry<'a> {
         let is_open = line.change(|state| {
             let before = match state.phase {
                 Phase::Free if is_vain => return None,
-                Phase::Free => TrackedColumns { columns: [0; MOST_COLUMNS], quiet: wish.unread, ..state.tracked },
+                Phase::Free => TrackedColumns { generation: state.tracked.generation, ..TrackedColumns::default() },
                 Phase::Settled if state.key == key && !state.tracked.has(wish.column) => state.tracked,
                 _ => return None,
             };
             (generation, is_new) = (before.generation + 1, state.phase == Phase::Free);
-            let tracked = TrackedColumns { generation, ..before.with(wish)? };
+            let tracked = TrackedColumns { generation, ..before.with(wish.column)? };
             is_added = tracked.added_since(&before).is_some();
             Some(LineState { key, tracked, phase: Phase::Opening, since: now })
         });
@@ -338,6 +346,24 @@ impl<'a> Registry<'a> {
             generation,
             is_added: false,
         })
+    }
+
+    /// The first step of making more columns quiet, and which are then; `None` if they cannot be.
+    #[must_use]
+    pub fn close_for(&self, wish: &Wish) -> Option<(Step, QuietColumns)> {
+        let tracked = self.settled_columns_of(wish.database, wish.relation)?;
+        let quiet = tracked.quiet.with(wish.set)?;
+        Some((self.close(wish.database, wish.relation, tracked.generation)?, quiet))
+    }
+
+    /// The last step of that. The version of the coarse slot has moved, and no answer is left that was stored before.
+    /// Whoever has asked before publishes the values themselves, on which all answers rest.
+    pub fn reopen(&self, step: Step, quiet: QuietColumns, now: i64) {
+        self.lines[step.line % LINES].change(|state| {
+            let is_same = state.tracked.generation == step.generation && state.phase == Phase::Closing;
+            let tracked = TrackedColumns { generation: step.generation + 1, quiet, ..state.tracked };
+            is_same.then_some(LineState { tracked, phase: Phase::Settled, since: now, ..state })
+        });
     }
 
     /// The last step of taking a relation out. The version of its coarse slot has moved.

@@ -8,16 +8,16 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::one_line::{DATABASE, RELATION, wish, with};
 use crate::publishing::published;
-use crate::rules::{Act, Close, Free, Move, Open, Past, PublishPast, ReadNext, Rules, Settle};
+use crate::rules::{Act, Close, Free, Move, Open, Past, PublishPast, ReadNext, Reopen, Rules, Settle};
 
 /// The slots: the coarse one, that of the value which each writer changes rows of in either column, that of one which
-/// none changes in the first, those of the same values for changes of quiet columns, and that of rows of which the
-/// value in the second column is not known.
+/// none changes in the first, those of the same values for changes of each of two quiet columns, and that of rows of
+/// which the value in the second column is not known.
 const COARSE: usize = 0;
 const OTHER: usize = 3;
 const QUIETLY: usize = 3;
-const UNKNOWN: usize = 7;
-const SLOTS: usize = 8;
+const UNKNOWN: usize = 10;
+const SLOTS: usize = 11;
 
 /// Columns that writers change.
 pub const SEEN: u64 = 1 << 3;
@@ -76,7 +76,7 @@ enum Reader {
 }
 
 /// Versions of slots, of those on which an answer rests.
-type Versions = [Option<u64>; 2];
+type Versions = [Option<u64>; 3];
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct World {
@@ -90,7 +90,7 @@ struct World {
     is_added: bool,
     next: u64,
     /// Stored answers: the question, the versions of its slots, and the committed writers they show, by bit.
-    entries: BTreeSet<(usize, Versions, Versions, u32)>,
+    entries: BTreeSet<(usize, [Option<u64>; 2], Versions, u32)>,
 }
 
 #[derive(Default)]
@@ -129,28 +129,13 @@ impl Model<'_> {
     }
 
     fn tracked_for_writers(&self, world: &World) -> Option<TrackedColumns> {
-        let found = with(&mut { world.line }, |registry| {
+        with(&mut { world.line }, |registry| {
             if self.rules.closing_lines_count || world.step.is_none() || !self.is_closing(world) {
                 registry.columns_of(DATABASE, RELATION)
             } else {
                 None
             }
-        });
-        self.with_quiet(world, found)
-    }
-
-    /// What a line says, with the quiet columns that were last named if these may grow.
-    fn with_quiet(&self, world: &World, mut tracked: Option<TrackedColumns>) -> Option<TrackedColumns> {
-        let named = self.acts[..world.done].iter().rev().find_map(|act| match act {
-            Open(_, unread) => Some(*unread),
-            _ => None,
-        });
-        if !self.rules.quiet_columns_only_shrink
-            && let (Some(tracked), Some(named)) = (&mut tracked, named)
-        {
-            tracked.quiet = named;
-        }
-        tracked
+        })
     }
 
     fn is_closing(&self, world: &World) -> bool {
@@ -166,10 +151,14 @@ impl Model<'_> {
         let slots: Vec<usize> = match noted.zip(added) {
             Some((noted, added)) => {
                 let changes = self.changes[place];
-                let is_quiet =
-                    noted.is_quiet(changes) || (!rules.all_changed_columns_must_be_quiet && noted.quiet & changes != 0);
+                let is_quiet = noted.quiet.are_all(changes)
+                    || (!rules.all_changed_columns_must_be_quiet && noted.quiet.bits() & changes != 0);
                 let unknown = added.iter().filter(|_| rules.unknown_values_are_published).map(|_| UNKNOWN);
-                noted.iter().map(|column| column as usize + if is_quiet { QUIETLY } else { 0 }).chain(unknown).collect()
+                let quietly: Vec<usize> =
+                    noted.quiet.among(changes).map(|place| QUIETLY * (1 + usize::from(place))).collect();
+                let shifts = if is_quiet { quietly } else { vec![0] };
+                let values = noted.iter().flat_map(|column| shifts.iter().map(move |shift| column as usize + shift));
+                values.chain(unknown).collect()
             }
             None => vec![COARSE],
         };
@@ -199,8 +188,6 @@ impl Model<'_> {
         if !self.rules.generations_are_compared || !self.rules.counts_are_compared {
             return Some(Vec::new());
         }
-        let strict = self.rules.only_the_same_quiet_columns_are_beside;
-        let found = TrackedColumns { quiet: if strict { found.quiet } else { noted.quiet }, ..*found };
         found.added_since(noted).map(Iterator::collect)
     }
 
@@ -254,12 +241,16 @@ impl Model<'_> {
         next.done += 1;
         let coarse = Slot::from(world.slots[COARSE]);
         match act {
-            Open(column, unread) => {
-                let step = with(&mut next.line, |registry| registry.open(&wish(column, unread), 0));
+            Open(column) => {
+                let step = with(&mut next.line, |registry| registry.open(&wish(column, 0), 0));
                 let step = step.expect("it can be opened");
-                next.is_added = step.is_added || (column > 1 && !self.rules.only_the_same_quiet_columns_are_beside);
+                next.is_added = step.is_added;
                 next.step = Some(step);
             }
+            Reopen(set) => with(&mut next.line, |registry| {
+                let quiet = registry.columns_of(DATABASE, RELATION).and_then(|tracked| tracked.quiet.with(set));
+                registry.reopen(world.step.expect("it is closed"), quiet.expect("they become more"), 0);
+            }),
             ReadNext => next.next = self.next_xid(world),
             PublishPast => {
                 let number = if world.is_added { UNKNOWN } else { COARSE };
@@ -296,14 +287,13 @@ impl Model<'_> {
     }
 
     fn usable(&self, world: &World) -> Option<TrackedColumns> {
-        let tracked = with(&mut { world.line }, |registry| {
+        with(&mut { world.line }, |registry| {
             if self.rules.only_settled_lines_are_used {
                 registry.settled_columns_of(DATABASE, RELATION)
             } else {
                 registry.columns_of(DATABASE, RELATION)
             }
-        });
-        self.with_quiet(world, tracked)
+        })
     }
 
     /// The committed writers that an answer shows.
@@ -318,13 +308,13 @@ impl Model<'_> {
     fn versions(
         world: &World,
         snapshot: &Snapshot,
-        (slot, rests_on): (usize, [bool; 2]),
+        (slot, rests_on): (usize, [bool; 3]),
         must_see: bool,
-    ) -> Option<[Option<u64>; 2]> {
-        let states = [slot, slot + QUIETLY].map(|slot| world.slots[slot]);
+    ) -> Option<Versions> {
+        let states = [0, QUIETLY, 2 * QUIETLY].map(|shift| world.slots[slot + shift]);
         let sees = |number: usize| !must_see || !rests_on[number] || snapshot.sees(&states[number]);
         let version = |number: usize| rests_on[number].then_some(states[number].version);
-        (sees(0) && sees(1)).then(|| [version(0), version(1)])
+        (0..3).all(sees).then(|| [version(0), version(1), version(2)])
     }
 
     fn coarse_version(world: &World, snapshot: &Snapshot) -> Option<u64> {
@@ -356,9 +346,11 @@ impl Model<'_> {
                 for (number, question) in self.questions.iter().enumerate() {
                     let (column, slot, reads) = *question;
                     if tracked.has(column) {
-                        let too = tracked.quiet & reads != 0 && self.rules.quiet_changes_concern_those_who_read;
+                        let counts = self.rules.quiet_changes_concern_those_who_read;
+                        let quiet = |place| counts && tracked.quiet.among(reads).any(|own| own == place);
                         let must_see = self.rules.values_are_seen_whole;
-                        let of_value = Self::versions(world, snapshot, (slot, [true, too]), must_see);
+                        let rests_on = [true, quiet(0), quiet(1)];
+                        let of_value = Self::versions(world, snapshot, (slot, rests_on), must_see);
                         let rests_on_unknown =
                             self.rules.unknown_values_count && tracked.place_of(column).is_some_and(|place| place > 0);
                         let unknown = rests_on_unknown.then_some(world.slots[UNKNOWN]);

@@ -7,8 +7,8 @@ use arrow_cache_core::versions::tracked::{Line, LineState, Registry};
 pub const DATABASE: u32 = 5;
 pub const RELATION: u32 = 7;
 
-pub fn wish(column: i16, unread: u64) -> Wish {
-    Wish { database: DATABASE, relation: RELATION, column, unread }
+pub fn wish(column: i16, set: u64) -> Wish {
+    Wish { database: DATABASE, relation: RELATION, column, set }
 }
 fn line_number() -> usize {
     let lines: Box<[Line; LINES]> = lines(LineState::default(), None);

@@ -17,14 +17,12 @@ pub struct Rules {
     pub coarse_is_read_before_the_line: bool,
     pub counts_are_compared: bool,
     pub generations_are_compared: bool,
-    pub quiet_columns_only_shrink: bool,
     pub quiet_changes_concern_those_who_read: bool,
     pub all_changed_columns_must_be_quiet: bool,
     pub values_are_seen_whole: bool,
     pub coarse_is_kept: bool,
     pub unknown_values_are_published: bool,
     pub unknown_values_count: bool,
-    pub only_the_same_quiet_columns_are_beside: bool,
 }
 
 pub const ALL_RULES: Rules = Rules {
@@ -35,26 +33,26 @@ pub const ALL_RULES: Rules = Rules {
     coarse_is_read_before_the_line: true,
     counts_are_compared: true,
     generations_are_compared: true,
-    quiet_columns_only_shrink: true,
     quiet_changes_concern_those_who_read: true,
     all_changed_columns_must_be_quiet: true,
     values_are_seen_whole: true,
     coarse_is_kept: true,
     unknown_values_are_published: true,
     unknown_values_count: true,
-    only_the_same_quiet_columns_are_beside: true,
 };
 
 /// What the registrar does next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Act {
-    /// The column, and what the answers do not read that wish for it.
-    Open(i16, u64),
+    /// The column.
+    Open(i16),
     ReadNext,
     PublishPast,
     Settle,
     Close,
     Move,
     Free,
+    /// The columns that become quiet.
+    Reopen(u64),
 }
-pub use Act::{Close, Free, Move, Open, PublishPast, ReadNext, Settle};
+pub use Act::{Close, Free, Move, Open, PublishPast, ReadNext, Reopen, Settle};

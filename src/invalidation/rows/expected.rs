@@ -6,6 +6,7 @@ use pgrx::pg_sys::{self, CmdType};
 
 use super::watched::Watched;
 use super::{noted, watched};
+use crate::invalidation::registration;
 use crate::pg::compat::has_generated_columns;
 use crate::pg::lists::{integers, node_at, nodes};
 use crate::pg::{backend, server};
@@ -84,9 +85,10 @@ unsafe fn expect(
         let relation = (*target).ri_RelationDesc;
         // The routine may stand for a row of an outer statement.
         let is_heap = [watched::heap(), routine].iter().any(|one| std::ptr::eq((*relation).rd_tableam, *one));
-        let tracked = shmem::store().filter(|_| is_heap).and_then(|store| tracked(&store, relation));
-        let Some(tracked) = tracked else { return false };
+        let Some(store) = shmem::store().filter(|_| is_heap) else { return false };
+        let Some(tracked) = tracked(&store, relation) else { return false };
         let changed = changed_columns(node, target);
+        registration::note_update(&store, (*relation).rd_id.to_u32(), &tracked, changed);
         let Some((place, columns)) = noted::place_for(relation, tracked, changed) else { return false };
         let below = (*node).ps.lefttree;
         let query = (*node).ps.state;

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use arrow_cache_core::versions::columns::{ColumnValue, MOST_COLUMNS};
 use arrow_cache_core::versions::noted_rows::{Coarse, CountedChanges, NotedRows, RowChange, RowChanges};
 use arrow_cache_core::versions::zones::size_of_zones;
-use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, members, quietly, together};
+use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, bits_of, members, quietly, together};
 use pgrx::pg_sys;
 
 use super::watched::{self, Columns, Content, Hashed, Watched};
@@ -132,7 +132,8 @@ unsafe fn columns(relation: pg_sys::Relation, tracked: TrackedColumns, changed: 
         contents,
         have_values: contents.iter().any(|content| matches!(content, Content::Value(_) | Content::Pair(..))),
         keeps_values: tracked.keeps(changed),
-        is_quiet: tracked.is_quiet(changed),
+        quietly_set: Some(changed).filter(|changed| tracked.quiet.are_all(*changed)),
+        quiet: tracked.quiet,
     }
 }
 
@@ -222,6 +223,15 @@ fn block_of(version: pg_sys::ItemPointerData) -> u32 {
     u32::from(version.ip_blkid.bi_hi) << 16 | u32::from(version.ip_blkid.bi_lo)
 }
 
+/// Notes a value that a row had before or after, or other hashes for it: one for each column that was `set`, if that
+/// are quiet ones alone and leave the value as it is.
+fn add_value(rows: &mut NotedRows, (column, hash): ColumnValue, columns: &Columns, set: Option<u64>) {
+    match set.filter(|set| set & bits_of(column) == 0) {
+        Some(set) => columns.quiet.among(set).for_each(|place| rows.add_value((column, quietly(hash, place)))),
+        None => rows.add_value((column, hash)),
+    }
+}
+
 /// Notes a change that the heap has made: the row that a slot holds has come, or a version of a row has gone, or both.
 /// If nothing more is to be noted, the node is told. May raise.
 ///
@@ -248,7 +258,7 @@ pub unsafe fn note(
         let after = (!new.is_null()).then(|| ((*new).tts_tid, Found::of_slot(columns, new)));
         let goes_on = noting(*place, |rows| {
             rows.add_change(change, || Change::of(*relation).map(Change::counted));
-            add_row(rows, columns, is_own && columns.is_quiet, &[before, after]);
+            add_row(rows, columns, columns.quietly_set.filter(|_| is_own), &[before, after]);
         });
         if !goes_on {
             watched::count_in_vain(watched.below);
@@ -278,7 +288,7 @@ pub unsafe fn note_inserted(
             // Rows of one block follow each other.
             if columns.have_values || last_block.replace(block_of(version)) != Some(block_of(version)) {
                 let found = Found::of_slot(columns, *slot);
-                goes_on = noting(place, |rows| add_row(rows, columns, false, &[None, Some((version, found))]));
+                goes_on = noting(place, |rows| add_row(rows, columns, None, &[None, Some((version, found))]));
             }
             if !goes_on {
                 break;
@@ -299,21 +309,19 @@ fn noting(place: usize, note: impl FnOnce(&mut NotedRows)) -> bool {
     })
 }
 
-/// Notes what a row was and is.
-fn add_row(rows: &mut NotedRows, columns: &Columns, is_quiet: bool, versions: &[Option<Version>; 2]) {
+/// Notes what a row was and is. The columns that were `set`, by their bits, are a few quiet ones.
+fn add_row(rows: &mut NotedRows, columns: &Columns, set: Option<u64>, versions: &[Option<Version>; 2]) {
     if columns.have_values {
         rows.look();
     }
-    // What stands for a value in a change: another hash if that is a quiet one.
-    let aspect = |(column, hash): ColumnValue| (column, if is_quiet { quietly(hash) } else { hash });
     for (version, found) in versions.iter().flatten() {
         for (content, value) in columns.contents.iter().zip(&found.values) {
             match content {
                 Content::Nothing => {}
-                Content::ItsValue => rows.add_value(aspect((EACH_ROW, ITS_VALUE))),
+                Content::ItsValue => add_value(rows, (EACH_ROW, ITS_VALUE), columns, set),
                 Content::Zone(column, size) => rows.add_value((*column, u64::from(block_of(*version) >> size))),
                 Content::Value(_) | Content::Pair(..) => {
-                    value.iter().for_each(|value| rows.add_value(aspect(*value)));
+                    value.iter().for_each(|value| add_value(rows, *value, columns, set));
                 }
             }
         }

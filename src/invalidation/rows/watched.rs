@@ -13,7 +13,7 @@
 use std::cell::RefCell;
 
 use arrow_cache_core::versions::columns::MOST_COLUMNS;
-use arrow_cache_core::{OutOfMemory, RoomyVec};
+use arrow_cache_core::{OutOfMemory, QuietColumns, RoomyVec};
 use pgrx::pg_sys;
 
 use crate::pg::backend_local::Local;
@@ -49,8 +49,10 @@ pub struct Columns {
     pub have_values: bool,
     /// The node's own updates leave all these values as they are.
     pub keeps_values: bool,
-    /// They leave all but quiet columns as they are.
-    pub is_quiet: bool,
+    /// The columns that they set, by their bits, if these are a few quiet ones.
+    pub quietly_set: Option<u64>,
+    /// The quiet columns.
+    pub quiet: QuietColumns,
 }
 
 /// A node that changes rows of relations of which some may be tracked.

@@ -105,17 +105,3 @@ def test_a_statement_that_has_begun(session, other, connect, change):
     # The answer to 1000 was stored when the column was not tracked yet.
     assert [is_hit(session, query) for query in by_id] == [True, False, False]
     assert [is_hit(session, BY_TENANT.format(tenant)) for tenant in (5, 6, 7)] == [True, False, True]
-
-
-def test_fewer_quiet_columns(session, other):
-    """A column that was quiet is so no more: then all answers are computed anew."""
-    session.execute(SETUP)
-    until_tracked(session, lambda number: session.rows(f"SELECT id, v FROM t WHERE tenant = {number + 100}"), ["tenant"])
-    session.execute("SELECT arrow_cache.flush()")
-    session.rows(BY_TENANT.format(6))
-    other.execute("BEGIN; UPDATE t SET seen = 1 WHERE id = 65")
-    until_tracked(session, lambda number: session.rows(f"SELECT seen FROM t WHERE id = {number + 1000}"), ["id", "tenant"])
-    assert session.rows("SELECT quiet_columns FROM arrow_cache.tracked WHERE relation = 't'::regclass") == [(["visits"],)]
-    assert not is_hit(session, BY_TENANT.format(6))
-    other.execute("COMMIT")
-    assert not is_hit(session, BY_TENANT.format(6)) and tracked(session) == [["id", "tenant"]]

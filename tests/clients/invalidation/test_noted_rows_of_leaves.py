@@ -280,9 +280,9 @@ def quiet(connect, table, leaves, policy=""):
     reader, writer = connect("-c pg_arrow_cache.enable_fragments=off"), connect()
     for _ in range(5):
         writer.execute(QUIET + policy)
-        for _ in range(9):
-            reader.rows(f"SELECT id, name FROM {table} WHERE tenant = 3 ORDER BY id")
-            writer.execute(f"UPDATE {table} SET name = 'x' WHERE tenant = 3")
+        for _ in range(20):
+            reader.rows(f"SELECT id, name, seen FROM {table} WHERE tenant = 3 ORDER BY id")
+            writer.execute(f"UPDATE {table} SET seen = seen WHERE tenant = 3")
         tracked = dict(writer.rows("SELECT relation::regclass::text, quiet_columns FROM arrow_cache.tracked WHERE columns = '{tenant}'"))
         if sorted(tracked) == leaves:
             return reader, writer, tracked

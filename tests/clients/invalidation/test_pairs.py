@@ -25,6 +25,9 @@ def pair(session, other):
     """A table whose columns are tracked together. Another table may have wished for the same line of the registry before."""
     session.execute(SETUP)
     take_in(session, other, OPEN, CHANGE, BOTH)
+    for _ in range(20):
+        other.execute("UPDATE t SET seen = seen WHERE id = 10")
+    session.execute("SELECT arrow_cache.flush()")
     return session
 
 
