@@ -66,13 +66,15 @@ impl QuietColumns {
     #[must_use]
     pub fn with(self, columns: u64) -> Option<Self> {
         let new = columns & !self.bits();
+        if new == 0 || new & 1 != 0 || columns.count_ones() > MOST_SET {
+            return None;
+        }
         let mut all = self.0.to_le_bytes();
-        let is_possible = new != 0 && new & 1 == 0 && columns.count_ones() <= MOST_SET;
         let mut free = all.iter_mut().filter(|place| **place == 0);
-        for column in (1..64).filter(|column| is_possible && new >> column & 1 != 0) {
+        for column in (1..64).filter(|column| new >> column & 1 != 0) {
             *free.next()? = column;
         }
-        is_possible.then(|| Self(u64::from_le_bytes(all)))
+        Some(Self(u64::from_le_bytes(all)))
     }
 }
 
