@@ -119,6 +119,7 @@ unsafe fn columns(relation: pg_sys::Relation, tracked: TrackedColumns, changed: 
     };
     // No answer rests on values of a column that was dropped, or has got another type, which outdates all.
     let content = |column| match (size_of_zones(column), members(column)) {
+        (None, (0, _)) => Content::Nothing,
         (Some(size), _) => Content::Zone(column, size),
         (None, (EACH_ROW, None)) => Content::ItsValue,
         (None, (alone, None)) => hashed(alone).map_or(Content::Nothing, Content::Value),
