@@ -50,6 +50,10 @@ pub fn limited_rows(
     };
     let read_by = |expression: *mut pg_sys::Node| columns_in(expression, table);
     let mut chosen_by = conditions.into_iter().chain([scan.qual]).fold(0, |set, list| set | read_by(list.cast()));
+    if let Some(index) = index {
+        // It may be scanned for its order. A partial one stands for conditions that the plan has nowhere.
+        chosen_by |= columns_of_index(index);
+    }
     // The place of a column of the topmost node's rows among those of the scan.
     let mut from_scan: Box<dyn Fn(i16) -> Option<i16>> = Box::new(Some);
     if let Some(sort) = sort {
@@ -62,9 +66,6 @@ pub fn limited_rows(
             chosen_by |= read_by(entry.expr.cast());
         }
         from_scan = Box::new(below_sort);
-    } else if let Some(index) = index {
-        // It may be scanned for its order.
-        chosen_by |= columns_of_index(index);
     }
     let of_table = |place: i16| {
         let var = var_at(scan, from_scan(var_at(top, place)?.varattno)?)?;
@@ -100,9 +101,10 @@ fn columns_in(expression: *mut pg_sys::Node, table: u32) -> u64 {
     if is_complete { columns } else { ALL }
 }
 
-/// The columns of an index, by their bits; all if it has an expression.
+/// The columns of an index, by their bits; all if it has an expression, or is a partial one.
 fn columns_of_index(index: pg_sys::Oid) -> u64 {
     let row = CatalogRow::find(pg_sys::SysCacheIdentifier::INDEXRELID, index);
+    let row = row.filter(|row| row.is_null(pg_sys::Anum_pg_index_indpred as i16));
     let columns = row.as_ref().and_then(CatalogRow::columns_of_index);
     columns.map_or(ALL, |columns| {
         columns.iter().fold(0, |set, column| set | if *column > 0 { bit_of(*column) } else { ALL })

@@ -114,11 +114,15 @@ def test_questions(session, other, name):
     ("tenant, placed", NEWEST, True),
     ("tenant, amount", "SELECT id, placed, amount FROM t WHERE tenant = 5 ORDER BY amount LIMIT 3", False),
     ("tenant, abs(amount)", "SELECT id, placed FROM t WHERE tenant = 5 ORDER BY abs(amount) LIMIT 3", False),
+    # The plan has the condition nowhere else.
+    ("tenant, placed) WHERE (amount < 395", "SELECT id FROM t WHERE tenant = 5 AND amount < 395 ORDER BY placed LIMIT 3", False),
+    ("tenant) WHERE (amount < 395", "SELECT id FROM t WHERE tenant = 5 AND amount < 395 ORDER BY placed LIMIT 3", False),
     ("tenant, placed) INCLUDE (note", NEWEST.replace("placed DESC, id", "placed DESC"), True),
 ])
 def test_the_order_of_an_index(session, other, index, question, kept):
     track(session)
-    session.execute(f"CREATE INDEX by_order ON t ({index}); ANALYZE t; SET enable_sort = off; SET enable_bitmapscan = off")
+    session.execute(f"CREATE INDEX by_order ON t ({index}); ANALYZE t; SET enable_bitmapscan = off; SET enable_seqscan = off")
+    session.execute("DROP INDEX t_tenant_idx; SET enable_sort = off")
     assert "by_order" in str(session.rows("EXPLAIN " + question))
     check(session, other, question, f"UPDATE t SET amount = amount + 1 WHERE id = {BEYOND + 600}", kept)
     # The row comes to the front.
