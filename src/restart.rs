@@ -104,8 +104,8 @@ unsafe extern "C-unwind" fn at_exit(code: i32, _: pg_sys::Datum) {
     }
 }
 
-/// Returns true if an entry may be kept: not an answer that reads a foreign table. Whoever changes that elsewhere cannot
-/// tell this server while it is down. Parts read none.
+/// Returns true if an entry may be kept: not an answer that reads a foreign table, as parts never do. Whoever changes
+/// that elsewhere cannot tell this server while it is down.
 fn keeps(entry: &EntryView<'_>) -> bool {
     entry.kind() == EntryKind::Fragment || !entry.needs_plan()
 }

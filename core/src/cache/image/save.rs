@@ -24,7 +24,7 @@ pub(super) const KEEPS_OUTDATED: u64 = 4;
 pub(super) const FIELDS: usize = 17;
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
-    /// Writes an image of the entries that are current, and that `keeps` accepts. No other process is at work, or will be
+    /// Writes an image, with those of the current entries that `keeps` accepts. No other process is at work, or will be
     /// before the block is gone. `now` is in microseconds.
     ///
     /// # Errors
