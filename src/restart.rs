@@ -10,7 +10,7 @@ use std::io::{self, BufReader, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::OnceLock;
 
-use arrow_cache_core::{Hash128, Origin};
+use arrow_cache_core::{EntryKind, EntryView, Hash128, Origin};
 use pgrx::pg_sys;
 
 use crate::pg::error_passing::{caught, edge};
@@ -22,8 +22,8 @@ use crate::{error, settings};
 const FILE: &str = "pg_stat/pg_arrow_cache.saved";
 const UNFINISHED: &str = "pg_stat/pg_arrow_cache.saved.tmp";
 const UNKNOWN_SOFTWARE: &str = "It cannot be told which files compute results.";
-/// Bytes that are read or written at once.
-const BUFFER: usize = 1024 * 1024;
+/// Bytes that are gathered: what is longer, as most chunks are, is read to its place at once, and written from there.
+const BUFFER: usize = 64 * 1024;
 
 /// What computes results, as the postmaster found it at its start: the file must not count for what was replaced while
 /// the server was running.
@@ -104,6 +104,12 @@ unsafe extern "C-unwind" fn at_exit(code: i32, _: pg_sys::Datum) {
     }
 }
 
+/// Returns true if an entry may be kept: not an answer that reads a foreign table, as parts never do. Whoever changes
+/// that elsewhere cannot tell this server while it is down.
+fn keeps(entry: &EntryView<'_>) -> bool {
+    entry.kind() == EntryKind::Fragment || !entry.needs_plan()
+}
+
 /// It is not waited until the file has reached the disk: if it does not, its checks tell.
 fn save() -> io::Result<()> {
     let Some(store) = shmem::store_without_area().filter(|store| store.entries() > 0) else { return Ok(()) };
@@ -114,7 +120,7 @@ fn save() -> io::Result<()> {
     let mode = unsafe { server::pg_file_create_mode }.unsigned_abs();
     let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(UNFINISHED)?;
     let mut writer = BufWriter::with_capacity(BUFFER, file);
-    let written = store.save(&mut writer, &origin, backend::now()).and_then(|_| writer.flush());
+    let written = store.save(&mut writer, &origin, keeps, backend::now()).and_then(|_| writer.flush());
     // What could not be written is not tried again.
     let (_file, _rest) = writer.into_parts();
     let outcome = written.and_then(|()| fs::rename(UNFINISHED, FILE));

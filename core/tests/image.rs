@@ -36,6 +36,7 @@ fn filled(block: &Block) -> TestStore<'_> {
     let part = NewKind::Fragment { most_bytes: 1 << 20 };
     let new = NewEntry { kind: part, keeps_outdated: true, ..described(b"part", &on[1..]) };
     put(&store, 3, &[vec![4; 300]], new, 8);
+    put(&store, 4, &[vec![5; 10]], described(b"not kept", &[]), 9);
     let wish = Wish { database: 1, relation: RELATION, column: 2, unread: 0 };
     store.registry().take_in(&wish, &versions, 9, || 300);
     store
@@ -43,7 +44,7 @@ fn filled(block: &Block) -> TestStore<'_> {
 
 fn image_of(store: &TestStore<'_>, now: i64) -> Vec<u8> {
     let mut bytes = Vec::new();
-    store.save(&mut bytes, &ORIGIN, now).unwrap();
+    store.save(&mut bytes, &ORIGIN, |entry| entry.text() != b"not kept", now).unwrap();
     bytes
 }
 
@@ -73,6 +74,7 @@ fn the_next_store_begins_with_what_is_current() {
     let pin = store.lookup(key(1)).unwrap();
     assert!(store.retire(&pin), "the outdated one is not in the image");
     store.unpin(pin);
+    assert_eq!(store.retire_matching(|entry| entry.text() == b"not kept"), 1);
     assert_eq!(all(&loaded), all(&store));
     assert_eq!((loaded.seed(), loaded.past_is_unknown(), loaded.versions().base_floor()), (77, true, 0));
     assert_eq!(loaded.registry().all().collect::<Vec<_>>(), store.registry().all().collect::<Vec<_>>());

@@ -1,5 +1,5 @@
 //! Hashes that stand for what a statement is and what it rests on, each with a type of its own, so that none is taken
-//! for another. All are seeded with the secret of the server's start. Plain values.
+//! for another. All are seeded with the secret of the cache. Plain values.
 
 use arrow_cache_core::{Hash128, HashBuffer};
 

@@ -126,6 +126,40 @@ def full_shm(world):
         world.cluster.restart()
 
 
+@fault("disk full for what outlives a restart")
+def full_saved(world):
+    """The server stops and starts as ever, nothing is left on the disk, and the cache is empty."""
+    question = "SELECT a, pad FROM big ORDER BY a"
+    kept = world.cluster.data / "pg_stat.kept"
+    stats = world.cluster.data / "pg_stat"
+    world.close_all()
+    world.cluster.pause()
+    with small_disk(MB // 2) as folder:
+        if folder is None:
+            world.cluster.resume()
+            return
+        stats.rename(kept)
+        stats.symlink_to(folder)
+        try:
+            world.cluster.resume()
+            with world.connect() as session:
+                world.compare(session, question)
+                if session.execute("SELECT sum(bytes) FROM arrow_cache.entries").fetchone()[0] < MB:
+                    raise Wrong("the disk is not full")
+            world.close_all()
+            world.cluster.pause()
+            if list(folder.glob("pg_arrow_cache*")):
+                raise Wrong("a part of the cache was left on a full disk")
+        finally:
+            stats.unlink()
+            kept.rename(stats)
+    world.cluster.resume()
+    with world.connect() as session:
+        if session.execute("SELECT entries FROM arrow_cache.stats").fetchone()[0] != 0:
+            raise Wrong("the cache was saved nevertheless")
+        world.compare(session, question)
+
+
 @fault("disk full for pg_wal: the server panics")
 def full_wal(world):
     data = world.cluster.data

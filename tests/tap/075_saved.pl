@@ -152,6 +152,20 @@ answers_are($node, $of->(30), '100', ['HIT'], 'a change of another value');
 $node->safe_psql('postgres', 'UPDATE tenants SET amount = 2 WHERE id = 30');
 answers_are($node, $of->(30), '101', [ 'STALE', 'HIT' ], 'a change of its value');
 
+# What can change while the server is down, and nobody can tell it.
+my $outside = PostgreSQL::Test::Utils::tempdir . '/outside';
+append_to_file($outside, "1\n");
+$node->safe_psql('postgres', qq{CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;
+	CREATE FOREIGN TABLE outside (a int) SERVER files OPTIONS (filename '$outside')});
+$node->safe_psql('postgres', q{SELECT arrow_cache.set_policy('outside', 'trusted')});
+answers_are($node, 'SELECT sum(a) FROM outside', '1', [ 'MISS', 'HIT' ], 'a trusted foreign table');
+answers_are($node, $u, '55', [ 'MISS', 'HIT' ], 'beside another one');
+$node->stop('fast');
+append_to_file($outside, "2\n");
+$node->start;
+answers_are($node, 'SELECT sum(a) FROM outside', '3', [ 'MISS', 'HIT' ], 'a trusted foreign table, after the restart');
+answers_are($node, $u, '55', ['HIT'], 'beside another one, after the restart');
+
 # Switched off, there is neither a file nor anything that is read.
 $node->stop;
 $node->append_conf('postgresql.conf', 'pg_arrow_cache.save_on_shutdown = off');

@@ -7,6 +7,7 @@ use crate::cache::entry::EntryKind;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::published::Pin;
 use crate::cache::store::Store;
+use crate::cache::view::EntryView;
 use crate::room::RoomyVec;
 use std::io::{self, Write};
 use std::sync::atomic::AtomicU64;
@@ -23,12 +24,18 @@ pub(super) const KEEPS_OUTDATED: u64 = 4;
 pub(super) const FIELDS: usize = 17;
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
-    /// Writes an image of all that is current. No other process is at work, or will be before the block is gone. `now`
-    /// is in microseconds.
+    /// Writes an image, with those of the current entries that `keeps` accepts. No other process is at work, or will be
+    /// before the block is gone. `now` is in microseconds.
     ///
     /// # Errors
     /// It could not be written whole, or something is in the middle of a change.
-    pub fn save(&self, to: &mut impl Write, origin: &Origin, now: i64) -> io::Result<Saved> {
+    pub fn save(
+        &self,
+        to: &mut impl Write,
+        origin: &Origin,
+        keeps: impl Fn(&EntryView<'_>) -> bool,
+        now: i64,
+    ) -> io::Result<Saved> {
         if !self.versions().are_at_rest() || !self.registry().is_at_rest() {
             return Err(io::Error::other("a version is being changed"));
         }
@@ -48,7 +55,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let mut saved = Saved::default();
         let mut outcome = Ok(());
         self.visit(|pin| {
-            if outcome.is_ok() && self.is_current(pin) {
+            if outcome.is_ok() && self.is_current(pin) && keeps(&self.view(pin)) {
                 outcome = self.save_entry(&mut writer, pin, &mut buffer);
                 saved.entries += 1;
                 saved.bytes += self.view(pin).bytes();
