@@ -37,9 +37,11 @@ pub fn begin(store: &SharedStore) -> bool {
     if unsafe { !pg_sys::IsPostmasterEnvironment || pg_sys::IsUnderPostmaster } {
         return true;
     }
-    let software = *SOFTWARE.get_or_init(|| caught(software::fingerprint).ok().flatten());
     // SAFETY: the callback may be called by any process that is not a child of this one.
     unsafe { kept!(pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0))) };
+    let is_wanted = settings::save_on_shutdown();
+    // Where libraries are searched for, there may be many files.
+    let software = is_wanted.then(|| *SOFTWARE.get_or_init(|| caught(software::fingerprint).ok().flatten())).flatten();
     let file = match taken_file() {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return true,
@@ -48,7 +50,7 @@ pub fn begin(store: &SharedStore) -> bool {
             return true;
         }
     };
-    if !settings::save_on_shutdown() {
+    if !is_wanted {
         return true;
     }
     let origin = match (software, control_file::of_shut_down_primary()) {
@@ -81,6 +83,10 @@ fn taken_file() -> io::Result<File> {
     match fs::remove_file(UNFINISHED) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
+    }
+    // Opening something else may take for ever.
+    if !fs::symlink_metadata(FILE)?.is_file() {
+        return Err(io::Error::other("pg_stat/pg_arrow_cache.saved is no file"));
     }
     let file = File::open(FILE)?;
     fs::remove_file(FILE)?;

@@ -24,18 +24,18 @@ const MOST_FILES: usize = 100_000;
 /// One number for all of it; `None` if it cannot be told.
 ///
 /// These are the files that the postmaster has mapped (the program, preloaded libraries, those that they are linked
-/// with, locales), the folders of the server's libraries and shared files (dictionaries, sets of time zones), and the
-/// rules of time zones.
+/// with, locales), the folders of the server's libraries and shared files (dictionaries, sets of time zones), the rules
+/// of time zones, and the files in the folders of `dynamic_library_path`.
 pub fn fingerprint() -> Option<Hash128> {
     let mut files = Files { hash: HashBuffer::new(), left: MOST_FILES };
     let mut mapped = mapped_files()?;
     mapped.sort_unstable();
     mapped.dedup();
     mapped.iter().try_for_each(|path| files.add(path))?;
-    for folder in [share_folder(), time_zone_folder()?] {
-        files.add(&folder)?;
+    for folder in [own_library_folder(), share_folder(), time_zone_folder()?] {
+        files.add(&real(folder))?;
     }
-    library_folders().iter().try_for_each(|folder| files.add(folder))?;
+    searched_folders().into_iter().try_for_each(|folder| files.add_files(&real(folder)))?;
     OF_THE_SYSTEM.iter().try_for_each(|path| files.add(Path::new(path)))?;
     files.hash.is_complete().then(|| files.hash.finish())
 }
@@ -58,9 +58,21 @@ impl Files {
             self.add_facts(fs::metadata(path).ok().as_ref());
         }
         if link.is_some_and(|link| link.is_dir()) {
-            let mut names: Vec<PathBuf> = fs::read_dir(path).ok()?.flatten().map(|entry| entry.path()).collect();
-            names.sort_unstable();
-            names.iter().try_for_each(|name| self.add(name))?;
+            names_in(path)?.iter().try_for_each(|name| self.add(name))
+        } else {
+            Some(())
+        }
+    }
+
+    /// Adds a folder, and the files in it, but not what is below its folders. It need not be there.
+    fn add_files(&mut self, folder: &Path) -> Option<()> {
+        self.hash.part(folder.as_os_str().as_bytes());
+        for name in names_in(folder).unwrap_or_default() {
+            self.left = self.left.checked_sub(1)?;
+            if let Some(facts) = fs::metadata(&name).ok().filter(Metadata::is_file) {
+                self.hash.part(name.as_os_str().as_bytes());
+                self.add_facts(Some(&facts));
+            }
         }
         Some(())
     }
@@ -74,6 +86,18 @@ impl Files {
         self.hash.u64(facts.ino());
         self.hash.u64(facts.size());
     }
+}
+
+/// What is in a folder, in the order of names.
+fn names_in(folder: &Path) -> Option<Vec<PathBuf>> {
+    let mut names: Vec<PathBuf> = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
+    names.sort_unstable();
+    Some(names)
+}
+
+/// Where a folder is that links may lead to.
+fn real(folder: PathBuf) -> PathBuf {
+    fs::canonicalize(&folder).unwrap_or(folder)
 }
 
 /// The files that this process has mapped for itself alone, so without shared memory.
@@ -109,17 +133,21 @@ fn time_zone_folder() -> Option<PathBuf> {
     fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd())).ok()
 }
 
-/// The folders in which libraries are found that no full path leads to.
-fn library_folders() -> Vec<PathBuf> {
-    // SAFETY: a global of the server, and a setting, which end in NUL, or null.
-    let (own, searched) = unsafe {
+/// The folder of the server's own libraries, to which names may lead deeper (`$libdir/plugins/x`).
+fn own_library_folder() -> PathBuf {
+    // SAFETY: a global of the server that ends in NUL.
+    unsafe { path_of((&raw const pg_sys::pkglib_path).cast()) }
+}
+
+/// The other folders in which the server searches for libraries, by their names alone.
+fn searched_folders() -> Vec<PathBuf> {
+    // SAFETY: a setting, which ends in NUL, or null.
+    let searched = unsafe {
         let searched = pg_sys::Dynamic_library_path;
-        let searched = if searched.is_null() { c"" } else { CStr::from_ptr(searched) };
-        (path_of((&raw const pg_sys::pkglib_path).cast()), searched.to_bytes())
+        if searched.is_null() { c"" } else { CStr::from_ptr(searched) }.to_bytes()
     };
-    let others = searched.split(|byte| *byte == b':').filter(|path| path.starts_with(b"/"));
-    let others = others.map(|path| PathBuf::from(OsStr::from_bytes(path)));
-    std::iter::once(own).chain(others).collect()
+    let folders = searched.split(|byte| *byte == b':').filter(|path| path.starts_with(b"/"));
+    folders.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect()
 }
 
 /// # Safety

@@ -223,6 +223,31 @@ starts('one more library', 'MISS', qr/begins empty: The server, a library/);
 stored_and_stopped();
 starts('the same libraries', 'HIT', $SWEPT);
 
+# A folder that a link leads to. A file that is written in its place leaves the folder as it was.
+symlink $libraries, "$libraries/../linked" or die $!;
+$node->stop('fast');
+$node->append_conf('postgresql.conf', "dynamic_library_path = '\$libdir:$libraries/../linked'");
+$node->start;
+stored_and_stopped();
+write_file("$libraries/library.so", 'replaced behind a link');
+starts('a library behind a link', 'MISS', qr/begins empty: The server, a library/);
+mkdir "$libraries/deeper" or die $!;
+stored_and_stopped();
+write_file("$libraries/deeper/library.so", 'found by no name alone');
+starts('what is deeper than libraries are searched for', 'HIT', $SWEPT);
+
+# Something else in the place of the file.
+stored_and_stopped();
+unlink $file;
+command_ok([ 'mkfifo', $file ], 'a pipe in its place');
+$log = -s $node->logfile;
+$node->start;
+answers_are($node, $t, $sum, ['MISS'], 'a pipe');
+like(slurp_file($node->logfile, $log), qr/begins empty: .* is no file/, 'a pipe: the log');
+$node->stop('immediate');
+unlink $file;
+$node->start;
+
 # Settings.
 stored_and_stopped();
 $node->append_conf('postgresql.conf', 'pg_arrow_cache.memory = 200MB');
