@@ -37,7 +37,7 @@ fn filled(block: &Block) -> TestStore<'_> {
     let new = NewEntry { kind: part, keeps_outdated: true, ..described(b"part", &on[1..]) };
     put(&store, 3, &[vec![4; 300]], new, 8);
     put(&store, 4, &[vec![5; 10]], described(b"not kept", &[]), 9);
-    let wish = Wish { database: 1, relation: RELATION, column: 2, unread: 0 };
+    let wish = Wish { database: 1, relation: RELATION, column: 2, set: 0 };
     store.registry().take_in(&wish, &versions, 9, || 300);
     store
 }
