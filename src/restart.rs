@@ -126,7 +126,7 @@ fn save() -> io::Result<()> {
     let mode = unsafe { server::pg_file_create_mode }.unsigned_abs();
     let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(UNFINISHED)?;
     let mut writer = BufWriter::with_capacity(BUFFER, file);
-    let written = store.save(&mut writer, &origin, keeps, backend::now()).and_then(|_| writer.flush());
+    let written = store.save(&mut writer, &origin, keeps, backend::now()).and_then(|()| writer.flush());
     // What could not be written is not tried again.
     let (_file, _rest) = writer.into_parts();
     let outcome = written.and_then(|()| fs::rename(UNFINISHED, FILE));

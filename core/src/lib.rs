@@ -49,7 +49,7 @@ pub use cache::check::{Finding, Processes, Report};
 pub use cache::claim_place::Wanted;
 pub use cache::claims::{CLAIMS, Claim, Claimed, Claims, Ending, Taking};
 pub use cache::counters::{Counter, Counters, STRIPES, Stripe};
-pub use cache::image::{Loaded, Origin, Saved, Unusable};
+pub use cache::image::{Loaded, Origin, Unusable};
 pub use cache::key::CacheKey;
 pub use cache::layout::{Layout, LayoutError, MOST_SEATS, PARTITIONS, Sizes};
 pub use cache::memory::{Arena, ArenaPtr, Locks};

@@ -1,4 +1,5 @@
-# Answers outlive a restart: after a smart or a fast shutdown they are hits again, with the same bytes, as far as nothing has changed them.
+# Answers outlive a restart: after a smart or a fast shutdown they are hits again, with the same bytes, as far as
+# nothing has changed them.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
-# A file of saved answers tells nothing if anything may have changed since it was written: then the cache begins empty, with one line in the
-# log that says why, and the server starts.
+# A file of saved answers tells nothing if anything may have changed since it was written: then the cache begins empty,
+# with one line in the log that says why, and the server starts.
 
 use strict;
 use warnings FATAL => 'all';

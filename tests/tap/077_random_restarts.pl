@@ -1,5 +1,5 @@
-# Random changes and restarts of all kinds: after each start, answers with the cache are those without it. RANDOM_RESTARTS_SEED repeats a
-# run, RANDOM_RESTARTS is the number of restarts.
+# Random changes and restarts of all kinds: after each start, answers with the cache are those without it.
+# RANDOM_RESTARTS_SEED repeats a run, RANDOM_RESTARTS is the number of restarts.
 
 use strict;
 use warnings FATAL => 'all';

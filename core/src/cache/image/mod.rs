@@ -67,15 +67,6 @@ impl fmt::Display for Unusable {
 
 impl std::error::Error for Unusable {}
 
-/// What was saved.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Saved {
-    /// Entries.
-    pub entries: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
-
 /// What was loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Loaded {

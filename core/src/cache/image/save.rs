@@ -1,7 +1,7 @@
 //! Writing an image. No other process is at work.
 
 use super::piece::{Kind, Writer};
-use super::{Facts, Origin, Part, Saved, bytes_of};
+use super::{Facts, Origin, Part, bytes_of};
 use crate::atomics::Ordering::Relaxed;
 use crate::cache::entry::EntryKind;
 use crate::cache::memory::{Arena, Locks};
@@ -35,7 +35,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         origin: &Origin,
         keeps: impl Fn(&EntryView<'_>) -> bool,
         now: i64,
-    ) -> io::Result<Saved> {
+    ) -> io::Result<()> {
         if !self.versions().are_at_rest() || !self.registry().is_at_rest() {
             return Err(io::Error::other("a version is being changed"));
         }
@@ -52,18 +52,14 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         for (number, part) in parts.iter().enumerate() {
             self.save_part(&mut writer, number, part, &mut buffer)?;
         }
-        let mut saved = Saved::default();
         let mut outcome = Ok(());
         self.visit(|pin| {
             if outcome.is_ok() && self.is_current(pin) && keeps(&self.view(pin)) {
                 outcome = self.save_entry(&mut writer, pin, &mut buffer);
-                saved.entries += 1;
-                saved.bytes += self.view(pin).bytes();
             }
         });
         outcome?;
-        writer.piece(Kind::End, &[])?;
-        Ok(saved)
+        writer.piece(Kind::End, &[])
     }
 
     fn save_part(
