@@ -61,6 +61,8 @@ prepare() {
     # No service starts in a chroot, and a release that is not finished has indexes whose date has passed.
     printf '#!/bin/sh\nexit 101\n' >"$bare/usr/sbin/policy-rc.d"
     chmod 755 "$bare/usr/sbin/policy-rc.d"
+    # What is lost in a crash of the machine is made again.
+    printf 'force-unsafe-io\n' >"$bare/etc/dpkg/dpkg.cfg.d/chroot"
     printf 'Acquire::Check-Valid-Until "false";\nAPT::Install-Recommends "false";\n' >"$bare/etc/apt/apt.conf.d/90chroot"
     if [ "$release" != forky ]; then
         printf 'deb %s %s main\ndeb %s-security %s-security main\n' "$from" "$release" "${from%/}" "$release" >"$bare/etc/apt/sources.list"

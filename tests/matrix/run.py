@@ -4,6 +4,7 @@
     tests/matrix/run.py                           all versions, all suites, and the suites of PostgreSQL itself
     tests/matrix/run.py 17 18                     these versions
     tests/matrix/run.py 17 regress isolation      these suites on these versions; `postgres` is for PostgreSQL's own
+    tests/matrix/run.py --prepare 17 regress      makes the chroots for these and builds in them, and runs no suite
 
 Needs root, debootstrap's packages from Debian's mirror, and per version some 10 GB below target/chroots and half an hour on two
 cores. No release of Debian has 16: it is compiled and checked by clippy, with the bindings that pgrx keeps for its documentation,
@@ -66,33 +67,39 @@ def compiled(version):
     return row
 
 
-def tested(version, suites):
-    row = Row(version)
-
-    def inside(label, *command):
-        return run(version, label, ["scripts/chroot.sh", RELEASES[version], *command])
-
+def prepared(version, suites, row):
+    """Makes the chroot of a version and builds in it. Returns false if it could not, and notes why."""
     purpose = "sql" if SQL_SUITES.issuperset(suites) else "all"
-    output, status = inside("set-up", "sh", "-c", f"scripts/setup.sh {purpose} && $PG_CONFIG --version")
+    output, status = inside(version, "set-up", "sh", "-c", f"scripts/setup.sh {purpose} && $PG_CONFIG --version")
     row.server = (re.findall(r"^PostgreSQL (\S+)", output, re.MULTILINE) or [""])[-1]
     if status == UNAVAILABLE:   # a release that is not finished may lack packages for a day
         row.unavailable, row.note = True, "no chroot"
-        return row
-    if status != 0:
+    elif status != 0:
         row.failed, row.note = True, "set-up failed"
-        return row
-    _, status = inside("build", "make", "install")
-    if status != 0:
+    elif inside(version, "build", "make", "install")[1] != 0:
         row.failed, row.note = True, "building failed"
+    return not row.note
+
+
+def inside(version, label, *command):
+    return run(version, label, ["scripts/chroot.sh", RELEASES[version], *command])
+
+
+def tested(version, suites, only_prepare):
+    row = Row(version)
+    if not prepared(version, suites, row):
+        return row
+    if only_prepare:
+        row.note = "prepared"
         return row
     ours = [suite for suite in suites if suite != POSTGRES]
     if ours:
-        output, status = inside("suites", "tests/run", *ours)
+        output, status = inside(version, "suites", "tests/run", *ours)
         table = re.findall(r"^([\w-]+) +(\d+) passed +(\d+) failed", output, re.MULTILINE)
         row.counts.update({suite: (int(passed), int(failed)) for suite, passed, failed in table})
         row.failed = status != 0 or set(ours) != set(row.counts)
     if POSTGRES in suites:
-        output, status = inside("PostgreSQL's own suites", "tests/postgres/run.py")
+        output, status = inside(version, "PostgreSQL's own suites", "tests/postgres/run.py")
         # Each test is compared twice, with `fills` and with `hits`.
         compared = sum(int(count) for count in re.findall(r": (\d+) tests compared", output))
         failures = re.search(r"^(\d+) failures$", output, re.MULTILINE)
@@ -112,7 +119,8 @@ def table(rows, suites):
 
 
 def main():
-    words = sys.argv[1:]
+    only_prepare = sys.argv[1:2] == ["--prepare"]
+    words = sys.argv[1 + only_prepare:]
     unknown = [word for word in words if word not in [*VERSIONS, *SUITES, POSTGRES]]
     if unknown:
         sys.exit(f"{sys.argv[0]}: no such version or suite: {' '.join(unknown)}; "
@@ -124,7 +132,7 @@ def main():
     for version in versions:
         (OUTPUT / f"{version}.txt").unlink(missing_ok=True)
         started = time.monotonic()
-        rows.append(compiled(version) if version == COMPILED else tested(version, suites))
+        rows.append(compiled(version) if version == COMPILED else tested(version, suites, only_prepare))
         print(f"\nmatrix: {version} took {time.monotonic() - started:.0f} s", flush=True)
     printed = table(rows, suites)
     (OUTPUT / "table.md").write_text(printed + "\n")
