@@ -58,7 +58,7 @@ pub use cache::{
     StatementCounter, StatementCounts, StatementKey, Store, StoreError, Validity, pays_at_once, storing_nanos,
 };
 pub use formats::options::{Compression, ExportOptions, OptionError, OptionValue};
-pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
+pub use formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile, SpecialTimes};
 pub use formats::undeliverable::{Unrepresentable, Why};
 pub use hash::{Hash128, HashBuffer};
 pub use known_relations::KnownRelations;

@@ -1,6 +1,8 @@
 //! Decimal text to 128-bit decimals and to floats: exact, or refused.
 
-use arrow_cache_core::formats::decimal::{Misfit, to_decimal128, to_float64};
+use arrow_cache_core::formats::decimal::{
+    Misfit, to_decimal128, to_float64, to_nearest_float64, to_rounded_decimal128,
+};
 use proptest::prelude::*;
 
 fn decimal(text: &str, precision: u8, scale: u8) -> Result<i128, Misfit> {
@@ -81,6 +83,32 @@ fn floats_at_the_edges() {
     }
 }
 
+#[test]
+fn decimals_are_rounded_away_from_zero() {
+    for (text, precision, scale, expected) in [
+        ("0.5", 1, 0, Ok(1)),
+        ("-0.5", 1, 0, Ok(-1)),
+        ("0.4999999", 1, 0, Ok(0)),
+        ("-0.04", 3, 1, Ok(0)),
+        ("1333333.833333333333", 38, 2, Ok(133_333_383)),
+        ("2.675", 3, 2, Ok(268)),
+        ("9.5", 1, 0, Err(Misfit::OutOfRange)),
+        ("-9.5", 1, 0, Err(Misfit::OutOfRange)),
+        ("9.4", 1, 0, Ok(9)),
+        ("0.99", 2, 2, Ok(99)),
+        ("0.995", 2, 2, Err(Misfit::OutOfRange)),
+        (&format!("{}.5", "9".repeat(38)), 38, 0, Err(Misfit::OutOfRange)),
+        ("NaN", 38, 9, Err(Misfit::NotFinite)),
+        ("-Infinity", 38, 9, Err(Misfit::NotFinite)),
+    ] {
+        assert_eq!(
+            to_rounded_decimal128(text.as_bytes(), precision, scale),
+            expected,
+            "{text} in ({precision}, {scale})"
+        );
+    }
+}
+
 /// Digits with zeros before and behind, of every length that matters.
 fn texts() -> impl Strategy<Value = String> {
     let digits = |most: usize| prop::collection::vec(prop::sample::select(b"000012589".to_vec()), 0..most);
@@ -139,6 +167,27 @@ proptest! {
         let nearest: f64 = text.parse().unwrap();
         let same = canonical(&format!("{nearest:e}")) == canonical(&text);
         prop_assert_eq!(float(&text), if same { Ok(nearest.to_bits()) } else { Err(Misfit::NotExact) });
+    }
+
+    /// What is exact is the same, and no other one of that scale is nearer.
+    #[test]
+    fn a_rounded_decimal_is_the_nearest(text in texts(), scale in 0u8..=9) {
+        let rounded = to_rounded_decimal128(text.as_bytes(), 38, scale);
+        if let Ok(exact) = decimal(&text, 38, scale) {
+            prop_assert_eq!(rounded, Ok(exact));
+        }
+        // With ten digits more the number lies within half a unit, and on its own side if it lies between two.
+        if let (Ok(rounded), Ok(finer)) = (rounded, to_rounded_decimal128(text.as_bytes(), 38, scale + 10)) {
+            let unit = 10_i128.pow(10);
+            let error = finer - rounded * unit;
+            prop_assert!(error.abs() <= unit / 2);
+            prop_assert!(error.abs() < unit / 2 || (error > 0) != (rounded > 0));
+        }
+    }
+
+    #[test]
+    fn the_nearest_float_is_that_of_rust(text in texts()) {
+        prop_assert_eq!(to_nearest_float64(text.as_bytes()), Ok(text.parse::<f64>().unwrap()));
     }
 
     #[test]

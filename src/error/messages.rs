@@ -62,7 +62,7 @@ impl CacheError {
     pub fn undeliverable_value(column: impl Display, row: u64, problem: Unrepresentable) -> Self {
         let code = match problem.why {
             Why::ArrayBounds => ERRCODE_FEATURE_NOT_SUPPORTED,
-            Why::Number(_) | Why::Time => ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+            Why::Number(_) | Why::Time | Why::SpecialTime => ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
             Why::TooLarge => ERRCODE_PROGRAM_LIMIT_EXCEEDED,
             Why::OutOfMemory => return Self::out_of_memory(),
         };

@@ -115,6 +115,9 @@ impl Definitions {
 
     /// The slots of what the present transaction has redefined, these definitions and relations, each at least once.
     pub fn slots_of_transaction(mut self, database: u32, versions: Versions<'_>) -> Vec<SlotId> {
+        if !self.are_some() {
+            return Vec::new();
+        }
         let mut relations = if self.any { self.relations_of_transaction() } else { Vec::new() };
         let told = relations.len();
         self.described.retain_changed(&mut relations);

@@ -9,6 +9,8 @@
 //!
 //! Everything happens at PRE_COMMIT or PRE_PREPARE, where raising is still allowed. Slots are atomics; no lock.
 
+use std::cell::Cell;
+
 use arrow_cache_core::{Counter, RoomyVec, SlotId};
 use pgrx::pg_sys;
 
@@ -18,10 +20,16 @@ use crate::invalidation::queried_relations::may_carry_results;
 use crate::invalidation::writer::Writer;
 use crate::invalidation::{extent, redefinition, track_counts, write_set};
 use crate::pg::backend;
+use crate::pg::backend_local::Local;
 use crate::pg::object_ids::FIRST_USER_OID;
 use crate::pg::transaction_changes::{self, Change};
 use crate::session;
 use crate::shmem;
+
+/// An empty list of slots whose memory the last transactions have used.
+static SLOTS: Local<Cell<Vec<SlotId>>> = Local::new(Cell::new(Vec::new()));
+/// Slots that it keeps memory for.
+const KEPT: usize = 1024;
 
 /// Notes a change of one relation, which the user was allowed to make: a user who may not change a relation must not
 /// outdate results over it either.
@@ -43,7 +51,7 @@ pub fn publish(preparing: bool) {
     }
     let Some(store) = shmem::store() else { return };
     let writer = Writer::new(&store, xid);
-    let (mut slots, mut tracked, mut definitions) = (Vec::new(), Vec::new(), Definitions::default());
+    let (mut slots, mut tracked, mut definitions) = (SLOTS.take(), Vec::new(), Definitions::default());
     // What there is no memory to list is published at once.
     let mut add = |slot: SlotId| {
         if slots.add(slot).is_err() {
@@ -89,4 +97,7 @@ pub fn publish(preparing: bool) {
     slots.dedup();
     slots.iter().for_each(|slot| writer.publish(*slot));
     store.counters().add(store.stripe(), Counter::Invalidations, slots.len() as u64);
+    slots.clear();
+    slots.shrink_to(KEPT);
+    SLOTS.set(slots);
 }

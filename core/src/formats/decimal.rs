@@ -1,5 +1,6 @@
 //! Decimal text, as [`crate::formats::numeric::to_text`] prints it, to the numbers of fixed size that clients can ask
-//! for. A number that the target cannot hold exactly is never rounded. Pure functions: nothing here is shared.
+//! for. A number that the target cannot hold exactly is rounded by the functions alone whose names say so. Pure
+//! functions: nothing here is shared.
 
 /// Most digits that a decimal of 128 bits holds.
 pub const MAX_PRECISION: u8 = 38;
@@ -30,6 +31,39 @@ pub enum Misfit {
 /// # Panics
 /// If `precision` is above [`MAX_PRECISION`] or below `scale`.
 pub fn to_decimal128(text: &[u8], precision: u8, scale: u8) -> Result<i128, Misfit> {
+    let Scaled { negative, value, beyond } = scaled(text, precision, scale)?;
+    if beyond.iter().any(|&digit| digit != b'0') {
+        return Err(Misfit::NotExact);
+    }
+    Ok(if negative { -value } else { value })
+}
+
+/// As [`to_decimal128`], rounded to the nearest such number, and away from zero between two of them, as PostgreSQL's
+/// `round` does.
+///
+/// # Errors
+/// Why there is no such integer.
+///
+/// # Panics
+/// If `precision` is above [`MAX_PRECISION`] or below `scale`.
+pub fn to_rounded_decimal128(text: &[u8], precision: u8, scale: u8) -> Result<i128, Misfit> {
+    let Scaled { negative, value, beyond } = scaled(text, precision, scale)?;
+    let value = value + i128::from(beyond.first().is_some_and(|&digit| digit >= b'5'));
+    if value >= 10_i128.pow(u32::from(precision)) {
+        return Err(Misfit::OutOfRange);
+    }
+    Ok(if negative { -value } else { value })
+}
+
+/// A number in parts: its sign, its digits up to a scale as a number, and those beyond.
+struct Scaled<'a> {
+    negative: bool,
+    value: i128,
+    beyond: &'a [u8],
+}
+
+/// The parts of a finite number that has at most `precision - scale` digits before the point.
+fn scaled(text: &[u8], precision: u8, scale: u8) -> Result<Scaled<'_>, Misfit> {
     assert!(scale <= precision && precision <= MAX_PRECISION);
     let (negative, magnitude) = sign(text);
     if !magnitude.first().is_some_and(u8::is_ascii_digit) {
@@ -42,9 +76,6 @@ pub fn to_decimal128(text: &[u8], precision: u8, scale: u8) -> Result<i128, Misf
     }
     let kept = fraction.len().min(usize::from(scale));
     let (kept, beyond) = fraction.split_at(kept);
-    if beyond.iter().any(|&digit| digit != b'0') {
-        return Err(Misfit::NotExact);
-    }
     let mut digits = [b'0'; MAX_PRECISION as usize];
     digits[..whole.len()].copy_from_slice(whole);
     digits[whole.len()..][..kept.len()].copy_from_slice(kept);
@@ -52,8 +83,7 @@ pub fn to_decimal128(text: &[u8], precision: u8, scale: u8) -> Result<i128, Misf
     // There are none if nothing stands before the point, and nothing is wanted behind it.
     let digits = str::from_utf8(digits).unwrap_or_default();
     let value = if digits.len() < SHORT { digits.parse::<u64>().map(i128::from).ok() } else { digits.parse().ok() };
-    let value = value.unwrap_or(0);
-    Ok(if negative { -value } else { value })
+    Ok(Scaled { negative, value: value.unwrap_or(0), beyond })
 }
 
 /// The float whose shortest decimal text stands for the same number as `text`.
@@ -61,20 +91,29 @@ pub fn to_decimal128(text: &[u8], precision: u8, scale: u8) -> Result<i128, Misf
 /// # Errors
 /// `OutOfRange` beyond the largest float, `NotExact` when the nearest float stands for another number.
 pub fn to_float64(text: &[u8]) -> Result<f64, Misfit> {
-    let text = str::from_utf8(text).map_err(|_| Misfit::NotExact)?;
-    let value: f64 = match text {
-        "NaN" => return Ok(f64::NAN),
-        "Infinity" => return Ok(f64::INFINITY),
-        "-Infinity" => return Ok(f64::NEG_INFINITY),
-        _ => text.parse().map_err(|_| Misfit::NotExact)?,
-    };
-    if text.len() <= SAFE_DIGITS {
+    let value = to_nearest_float64(text)?;
+    if !value.is_finite() || text.len() <= SAFE_DIGITS {
         return Ok(value);
     }
-    if value.is_infinite() {
-        return Err(Misfit::OutOfRange);
-    }
+    let text = str::from_utf8(text).map_err(|_| Misfit::NotExact)?;
     if significant(text) == significant(&value.to_string()) { Ok(value) } else { Err(Misfit::NotExact) }
+}
+
+/// The float that is nearest to the number.
+///
+/// # Errors
+/// `OutOfRange` beyond the largest float.
+pub fn to_nearest_float64(text: &[u8]) -> Result<f64, Misfit> {
+    match text {
+        b"NaN" => Ok(f64::NAN),
+        b"Infinity" => Ok(f64::INFINITY),
+        b"-Infinity" => Ok(f64::NEG_INFINITY),
+        _ => {
+            let text = str::from_utf8(text).map_err(|_| Misfit::NotExact)?;
+            let value: f64 = text.parse().map_err(|_| Misfit::NotExact)?;
+            if value.is_finite() { Ok(value) } else { Err(Misfit::OutOfRange) }
+        }
+    }
 }
 
 /// A number without the zeros behind its last decimal.

@@ -37,6 +37,19 @@ pub fn date_from_arrow(days: i32) -> i32 {
     }
 }
 
+/// The time 24:00, in microseconds.
+pub const END_OF_DAY: i64 = 86_400_000_000;
+
+/// Returns true if these Arrow days stand for an infinite date.
+pub fn is_infinite_date(days: i32) -> bool {
+    days.unsigned_abs() == i32::MAX as u32
+}
+
+/// Returns true if this code stands for an infinite timestamp.
+pub fn is_infinite_timestamp(code: i64) -> bool {
+    code == INFINITY || code == MINUS_INFINITY
+}
+
 /// The code of a PostgreSQL timestamp: microseconds as Arrow counts them, if [`is_representable`]. No two timestamps
 /// share one.
 pub fn timestamp_to_arrow(micros: i64) -> i64 {

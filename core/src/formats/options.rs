@@ -3,7 +3,8 @@
 //! The same options come from COPY's parenthesis and from the `jsonb` argument of `arrow_cache.fetch` and similar
 //! functions. Both are given as names with an [`OptionValue`].
 
-use crate::formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
+use crate::formats::decimal::MAX_PRECISION;
+use crate::formats::profile::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile, SpecialTimes};
 use crate::shown::{shown, shown_list};
 
 /// Bytes of a chunk by default: large enough that more would not be quicker, small enough that the first chunk comes
@@ -107,7 +108,7 @@ pub enum OptionError {
 }
 
 /// The names of all options.
-pub const OPTION_NAMES: [&str; 9] = [
+pub const OPTION_NAMES: [&str; 10] = [
     "columns",
     "limit",
     "batch_rows",
@@ -117,6 +118,7 @@ pub const OPTION_NAMES: [&str; 9] = [
     "interval",
     "extension_types",
     "on_unrepresentable",
+    "special_times",
 ];
 
 impl ExportOptions {
@@ -160,9 +162,15 @@ impl ExportOptions {
                 self.compression = word(value, &words).ok_or("\"none\", \"lz4\" or \"zstd\"")?;
             }
             "numeric" => {
-                let words =
-                    [("text", NumericAs::Text), ("decimal128", NumericAs::Decimal128), ("float64", NumericAs::Float64)];
-                self.profile.numeric = word(value, &words).ok_or("\"text\", \"decimal128\" or \"float64\"")?;
+                let words = [
+                    ("text", NumericAs::Text),
+                    ("decimal128", NumericAs::Decimal128),
+                    ("float64", NumericAs::Float64),
+                    ("float64_nearest", NumericAs::NearestFloat64),
+                ];
+                self.profile.numeric = word(value, &words).or_else(|| rounded(value)).ok_or(
+                    "\"text\", \"decimal128\", \"decimal128(precision,scale)\", \"float64\" or \"float64_nearest\"",
+                )?;
             }
             "interval" => {
                 let words = [("text", IntervalAs::Text), ("month_day_nano", IntervalAs::MonthDayNano)];
@@ -171,6 +179,11 @@ impl ExportOptions {
             "extension_types" => {
                 let words = [("none", ExtensionTypes::None), ("canonical", ExtensionTypes::Canonical)];
                 self.profile.extension_types = word(value, &words).ok_or("\"none\" or \"canonical\"")?;
+            }
+            "special_times" => {
+                let words =
+                    [("keep", SpecialTimes::Keep), ("null", SpecialTimes::Null), ("error", SpecialTimes::Error)];
+                self.profile.special_times = word(value, &words).ok_or("\"keep\", \"null\" or \"error\"")?;
             }
             _ => {
                 let words = [("error", OnUnrepresentable::Error), ("text", OnUnrepresentable::Text)];
@@ -195,6 +208,16 @@ fn integer(value: &OptionValue) -> Option<u64> {
 fn word<T: Copy>(value: &OptionValue, words: &[(&str, T)]) -> Option<T> {
     let OptionValue::Text(text) = value else { return None };
     words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)).map(|(_, meaning)| *meaning)
+}
+
+/// Decimals of a precision and a scale, as a cast to numeric writes these.
+fn rounded(value: &OptionValue) -> Option<NumericAs> {
+    let OptionValue::Text(text) = value else { return None };
+    let lower = text.to_ascii_lowercase();
+    let (precision, scale) = lower.strip_prefix("decimal128(")?.strip_suffix(')')?.split_once(',')?;
+    let (precision, scale): (u8, u8) = (precision.trim().parse().ok()?, scale.trim().parse().ok()?);
+    let is_possible = (1..=MAX_PRECISION).contains(&precision) && scale <= precision;
+    is_possible.then_some(NumericAs::RoundedDecimal128 { precision, scale })
 }
 
 /// Column names, each once: a list, or the only one. The error is what is expected.
@@ -242,6 +265,7 @@ mod tests {
             ("interval".into(), text("month_day_nano")),
             ("extension_types".into(), text("canonical")),
             ("on_unrepresentable".into(), text("text")),
+            ("special_times".into(), text("null")),
         ]);
         let expected = ExportOptions {
             columns: Some(vec!["b".into(), "A".into()]),
@@ -254,9 +278,18 @@ mod tests {
                 interval: IntervalAs::MonthDayNano,
                 extension_types: ExtensionTypes::Canonical,
                 on_unrepresentable: OnUnrepresentable::Text,
+                special_times: SpecialTimes::Null,
             },
         };
         assert_eq!(parsed, Ok(expected));
+    }
+
+    #[test]
+    fn decimals_may_have_a_precision_and_a_scale() {
+        for written in ["decimal128(12,2)", "DECIMAL128( 12 , 2 )"] {
+            let parsed = one("numeric", text(written)).map(|options| options.profile.numeric);
+            assert_eq!(parsed, Ok(NumericAs::RoundedDecimal128 { precision: 12, scale: 2 }), "{written}");
+        }
     }
 
     #[test]
@@ -272,6 +305,12 @@ mod tests {
             ("chunk_bytes", OptionValue::Number("67108865".into())),
             ("compression", text("gzip")),
             ("numeric", OptionValue::Number("128".into())),
+            ("numeric", text("decimal128(39,2)")),
+            ("numeric", text("decimal128(2,3)")),
+            ("numeric", text("decimal128(0,0)")),
+            ("numeric", text("decimal128(38)")),
+            ("numeric", text("decimal128(38,-1)")),
+            ("special_times", text("infinity")),
             ("interval", text("")),
             ("extension_types", OptionValue::Other("true".into())),
             ("on_unrepresentable", OptionValue::List(vec!["text".into()])),

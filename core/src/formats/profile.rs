@@ -1,7 +1,7 @@
 //! The options that shape how a result's columns are delivered. They and the row type decide the schema of a delivery;
 //! the data never does. Pure values: nothing here is shared.
 
-/// How numeric columns are delivered.
+/// How numeric columns are delivered. Numbers are never rounded unless that is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum NumericAs {
     /// Text, which every value has.
@@ -9,8 +9,17 @@ pub enum NumericAs {
     Text,
     /// Decimals of 128 bits, with the column's own precision and scale.
     Decimal128,
+    /// Decimals of 128 bits, rounded as a cast to numeric of this precision and scale does.
+    RoundedDecimal128 {
+        /// Digits in all.
+        precision: u8,
+        /// Digits behind the point.
+        scale: u8,
+    },
     /// Floats of 64 bits.
     Float64,
+    /// The nearest floats of 64 bits.
+    NearestFloat64,
 }
 
 /// How interval columns are delivered.
@@ -43,6 +52,18 @@ pub enum OnUnrepresentable {
     Text,
 }
 
+/// What happens with the infinities of dates and timestamps, and with the time 24:00, which some readers refuse.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub enum SpecialTimes {
+    /// They are numbers at the ends of the range, and behind the end of the day.
+    #[default]
+    Keep,
+    /// They are NULL.
+    Null,
+    /// An error that names the first.
+    Error,
+}
+
 /// How the columns of a result are delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Profile {
@@ -54,4 +75,6 @@ pub struct Profile {
     pub extension_types: ExtensionTypes,
     /// Of values that their Arrow type cannot hold.
     pub on_unrepresentable: OnUnrepresentable,
+    /// Of dates, times and timestamps.
+    pub special_times: SpecialTimes,
 }

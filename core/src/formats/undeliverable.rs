@@ -26,6 +26,8 @@ pub enum Why {
     Number(Misfit),
     /// A date, time or interval beyond the range of its Arrow type.
     Time,
+    /// An infinite date or timestamp, or 24:00, of which an error was asked for.
+    SpecialTime,
     /// The values of the batch take more than 2 GB.
     TooLarge,
     /// Nothing is wrong: there is no memory for it.
@@ -58,7 +60,9 @@ impl Unrepresentable {
     pub const fn remedy(&self) -> Option<(&'static str, &'static str)> {
         match self.why {
             Why::ArrayBounds | Why::Time => Some(("on_unrepresentable", "text")),
+            Why::Number(Misfit::NotExact) => Some(("numeric", "float64_nearest")),
             Why::Number(_) => Some(("numeric", "text")),
+            Why::SpecialTime => Some(("special_times", "null")),
             Why::TooLarge | Why::OutOfMemory => None,
         }
     }
@@ -72,6 +76,7 @@ impl fmt::Display for Unrepresentable {
             Why::Number(Misfit::NotFinite) => write!(f, "{value} is no decimal"),
             Why::Number(Misfit::OutOfRange) | Why::Time => write!(f, "{value} is out of range"),
             Why::Number(Misfit::NotExact) => write!(f, "{value} has more digits than can be kept"),
+            Why::SpecialTime => write!(f, "{value} is no moment that all readers of Arrow know"),
             Why::TooLarge => write!(f, "the values of one batch take more than 2 GB"),
             Why::OutOfMemory => write!(f, "out of memory"),
         }

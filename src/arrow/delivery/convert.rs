@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use arrow_buffer::Buffer;
-use arrow_cache_core::formats::decimal::{to_decimal128, to_float64};
+use arrow_cache_core::formats::decimal::{to_decimal128, to_float64, to_nearest_float64, to_rounded_decimal128};
 use arrow_cache_core::{OutOfMemory, Reason, RoomyVec, Unrepresentable, Why};
 use arrow_data::ArrayData;
 use pgrx::pg_sys;
 
-use super::convert_leaf::{as_stored, intervals, labels, numbers, texts};
+use super::convert_leaf::{as_stored, intervals, labels, numbers, texts, without_special_times};
 use super::delivery_type::{Child, DeliveryType};
 use super::stored_column::{Decoded, Ends, Problem, StoredColumn};
 use crate::arrow::chunk::{Chunk, ChunkBytes};
@@ -29,16 +29,28 @@ use crate::pg::varlena::Varlena;
 /// The first value that the array cannot hold; `ChangedMeanwhile` if a row type is no longer what it was when the
 /// delivery type was found; `TextEncoding` if a text is not valid UTF-8.
 pub fn deliver(stored: &StoredColumn<'_>, rows: usize, delivered: &DeliveryType) -> Result<ArrayData, Problem> {
+    let validity = stored.buffers().validity;
+    let mut validity = (!validity.is_empty()).then(|| stored.buffer(validity));
     let mut parts = Vec::new();
     let buffers = match delivered {
         DeliveryType::Stored(_) => as_stored(stored, rows)?,
         DeliveryType::Text => texts(stored, rows)?,
         DeliveryType::Label(read) => labels(stored, rows, read)?,
-        DeliveryType::Decimal { precision, scale } => {
-            let number = |text: &[u8]| to_decimal128(text, *precision, *scale).map(i128::to_le_bytes);
+        DeliveryType::Decimal { precision, scale, is_rounded } => {
+            let to_decimal = if *is_rounded { to_rounded_decimal128 } else { to_decimal128 };
+            let number = |text: &[u8]| to_decimal(text, *precision, *scale).map(i128::to_le_bytes);
             numbers(stored, rows, delivered, number)?
         }
-        DeliveryType::Float64 => numbers(stored, rows, delivered, |text| to_float64(text).map(f64::to_le_bytes))?,
+        DeliveryType::Float64 { is_rounded } => {
+            let to_float = if *is_rounded { to_nearest_float64 } else { to_float64 };
+            numbers(stored, rows, delivered, |text| to_float(text).map(f64::to_le_bytes))?
+        }
+        DeliveryType::Time(_, special) => {
+            if let Some(left) = without_special_times(stored, rows, *special)? {
+                validity = Some(left);
+            }
+            as_stored(stored, rows)?
+        }
         DeliveryType::MonthDayNano => intervals(stored, rows)?,
         DeliveryType::List(element) => {
             let (ends, elements) = lists(stored, rows, element)?;
@@ -50,10 +62,9 @@ pub fn deliver(stored: &StoredColumn<'_>, rows: usize, delivered: &DeliveryType)
             Vec::new()
         }
     };
-    let validity = stored.buffers().validity;
     let array = ArrayData::builder(delivered.data_type())
         .len(rows)
-        .null_bit_buffer((!validity.is_empty()).then(|| stored.buffer(validity)))
+        .null_bit_buffer(validity)
         .buffers(buffers)
         .child_data(parts)
         .align_buffers(true);

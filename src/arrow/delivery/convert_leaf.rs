@@ -3,7 +3,7 @@
 use arrow_buffer::Buffer;
 use arrow_cache_core::formats::column_buffers::ColumnBuffers;
 use arrow_cache_core::formats::{decimal, epoch};
-use arrow_cache_core::{Reason, Room, RoomyVec, Unrepresentable, Why};
+use arrow_cache_core::{Reason, Room, RoomyVec, SpecialTimes, Unrepresentable, Why};
 use arrow_schema::DataType;
 use pgrx::pg_sys;
 
@@ -31,6 +31,38 @@ pub fn as_stored(stored: &StoredColumn<'_>, rows: usize) -> Result<Vec<Buffer>, 
     }
     let values = stored.buffer(values);
     Ok(if offsets.is_empty() { vec![values] } else { vec![stored.buffer(offsets), values] })
+}
+
+/// Which values are left if the infinities and 24:00 are NULL; `None` if that changes nothing.
+///
+/// # Errors
+/// The first of these, if an error is asked for.
+pub fn without_special_times(
+    stored: &StoredColumn<'_>,
+    rows: usize,
+    special: SpecialTimes,
+) -> Result<Option<Buffer>, Problem> {
+    let times = stored.buffers();
+    let is_special = |row: usize| match stored.column.kind {
+        Kind::Date => epoch::is_infinite_date(i32::from_le_bytes(times.fixed(row))),
+        Kind::Time => i64::from_le_bytes(times.fixed(row)) == epoch::END_OF_DAY,
+        _ => epoch::is_infinite_timestamp(i64::from_le_bytes(times.fixed(row))),
+    };
+    let mut left = Vec::new();
+    for row in (0..rows).filter(|row| !times.is_null(*row) && is_special(*row)) {
+        if special == SpecialTimes::Error {
+            Decoded::new(stored).with(row, |value| {
+                let text = OutputFunction::new(stored.column.base_type).text(value);
+                Err(Problem::Value(row, Unrepresentable::new(Why::SpecialTime, text)))
+            })?;
+        }
+        if left.is_empty() {
+            left.add_all(times.validity)?;
+            left.lengthen(rows.div_ceil(8).max(left.len()), u8::MAX)?;
+        }
+        left[row / 8] &= !(1 << (row % 8));
+    }
+    Ok((!left.is_empty()).then(|| Buffer::from_vec(left)))
 }
 
 /// Numerics, whose texts are stored.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow_cache_core::formats::decimal::MAX_PRECISION;
-use arrow_cache_core::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile};
+use arrow_cache_core::{ExtensionTypes, IntervalAs, NumericAs, OnUnrepresentable, Profile, SpecialTimes};
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field, FieldRef, Fields, IntervalUnit, TimeUnit};
 use pgrx::pg_sys;
@@ -40,9 +40,16 @@ pub enum DeliveryType {
         precision: u8,
         /// Digits behind the point.
         scale: u8,
+        /// The nearest one.
+        is_rounded: bool,
     },
     /// A numeric as a float.
-    Float64,
+    Float64 {
+        /// The nearest one.
+        is_rounded: bool,
+    },
+    /// A date, time or timestamp as it is stored, in this Arrow type, but for the special ones.
+    Time(DataType, SpecialTimes),
     /// An interval as months, days and nanoseconds.
     MonthDayNano,
     /// An array of one dimension, with its elements.
@@ -111,6 +118,11 @@ impl DeliveryType {
             Kind::Timestamp | Kind::TimestampTz if profile.on_unrepresentable == OnUnrepresentable::Text => {
                 Ok(Self::Text)
             }
+            Kind::Date | Kind::Time | Kind::Timestamp | Kind::TimestampTz
+                if profile.special_times != SpecialTimes::Keep =>
+            {
+                Ok(Self::Time(column.storage_type(), profile.special_times))
+            }
             Kind::FlatVarlena | Kind::FlatFixed | Kind::FlatCString => of_flat(column, profile, budget, depth),
             _ => Ok(Self::Stored(column.storage_type())),
         }
@@ -119,10 +131,10 @@ impl DeliveryType {
     /// The Arrow type.
     pub fn data_type(&self) -> DataType {
         match self {
-            Self::Stored(data_type) => data_type.clone(),
+            Self::Stored(data_type) | Self::Time(data_type, _) => data_type.clone(),
             Self::Text | Self::Label(_) => DataType::Utf8,
-            Self::Decimal { precision, scale } => DataType::Decimal128(*precision, scale.cast_signed()),
-            Self::Float64 => DataType::Float64,
+            Self::Decimal { precision, scale, .. } => DataType::Decimal128(*precision, scale.cast_signed()),
+            Self::Float64 { .. } => DataType::Float64,
             Self::MonthDayNano => DataType::Interval(IntervalUnit::MonthDayNano),
             Self::List(element) => DataType::List(element.field.clone()),
             Self::Struct(attributes) => {
@@ -146,8 +158,12 @@ impl DeliveryType {
             Self::Stored(DataType::Time64(_)) => "24:00:00 is 86400000000, which some readers refuse",
             Self::Stored(_) | Self::Label(_) => return None,
             Self::Text => "the type's text, under fixed settings",
+            Self::Time(_, SpecialTimes::Error) => "an error for the infinities and 24:00:00",
+            Self::Time(..) => "NULL for the infinities and 24:00:00",
+            Self::Decimal { is_rounded: true, .. } => "rounded; an error for NaN, the infinities and larger numbers",
             Self::Decimal { .. } => "an error for NaN, the infinities and numbers of more digits",
-            Self::Float64 => "an error for numbers that the shortest text of a float does not show",
+            Self::Float64 { is_rounded: true } => "the nearest float; an error for larger numbers",
+            Self::Float64 { .. } => "an error for numbers that the shortest text of a float does not show",
             Self::MonthDayNano => "an error for more than 292 years in hours, minutes and seconds",
             Self::List(_) => "an error for several dimensions or a lower bound other than 1",
             Self::Struct(_) => "the row's attributes",
@@ -186,10 +202,14 @@ fn of_numeric(typmod: i32, profile: &Profile) -> Result<DeliveryType, Stop> {
     }
     match profile.numeric {
         NumericAs::Text => Ok(DeliveryType::Stored(DataType::Utf8)),
-        NumericAs::Float64 => Ok(DeliveryType::Float64),
+        NumericAs::Float64 => Ok(DeliveryType::Float64 { is_rounded: false }),
+        NumericAs::NearestFloat64 => Ok(DeliveryType::Float64 { is_rounded: true }),
+        NumericAs::RoundedDecimal128 { precision, scale } => {
+            Ok(DeliveryType::Decimal { precision, scale, is_rounded: true })
+        }
         NumericAs::Decimal128 => {
             let (precision, scale) = decimal_of(typmod)?;
-            Ok(DeliveryType::Decimal { precision, scale })
+            Ok(DeliveryType::Decimal { precision, scale, is_rounded: false })
         }
     }
 }

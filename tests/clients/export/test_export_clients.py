@@ -279,3 +279,24 @@ def test_one_entry_for_rows_and_every_way(sales, other, way):
     other.execute("DELETE FROM sales WHERE id > 10")
     assert read(WAYS[way](sales, QUERY)).equals(table.slice(0, 10))
     assert sales.status() == "STALE"
+
+
+# Without the option polars fails at an infinite timestamp, and pyarrow's validation at 24:00.
+@pytest.mark.parametrize("reader", ["pyarrow", "polars", "duckdb", "pandas"])
+def test_special_times_are_read_as_null(session, reader):
+    session.execute("CREATE TABLE s AS SELECT date 'infinity' AS d, timestamp '-infinity' AS ts, time '24:00' AS t, 1 / 3.0 AS n")
+    options = {"special_times": "null", "numeric": "float64_nearest"}
+    stream = by_copy(session, "SELECT * FROM s", options)
+    expected = (None, None, None, 1 / 3)
+    if reader == "polars":
+        assert polars.read_ipc_stream(io.BytesIO(stream)).rows() == [expected]
+        return
+    table = read(stream)
+    table.validate(full=True)
+    if reader == "pyarrow":
+        assert rows_of(table) == [expected]
+    elif reader == "duckdb":
+        assert duckdb.from_arrow(table).fetchall() == [expected]
+    else:
+        frame = table.to_pandas()
+        assert frame[["d", "ts", "t"]].isna().all(axis=None) and frame["n"].tolist() == [1 / 3]

@@ -241,6 +241,62 @@ def test_numeric_as_float(session, way):
 
 
 @ways
+def test_rounded_numerics(session, way):
+    """Averages and ratios, which no decimal and no float holds exactly."""
+    session.execute("CREATE TABLE n AS SELECT g AS a, NULLIF(g, 4) / 7.0 AS v, ARRAY[g / 3.0, NULL, -0.005] AS l FROM generate_series(-5, 5) g")
+    query = "SELECT v, l, (SELECT avg(v) FROM n) AS mean FROM n ORDER BY a"
+    rows = session.uncached("SELECT v::numeric(12,2), ARRAY(SELECT x::numeric(12,2) FROM unnest(l) x), (SELECT avg(v) FROM n)::numeric(12,2) FROM n ORDER BY a")
+    got = both(session, WITH_OPTIONS[way], query, {"numeric": "decimal128(12,2)"})
+    assert got.schema.types == [pa.decimal128(12, 2), pa.list_(pa.decimal128(12, 2)), pa.decimal128(12, 2)]
+    assert rows_of(got) == rows
+    rows = session.uncached("SELECT v::float8, l::float8[], (SELECT avg(v) FROM n)::float8 FROM n ORDER BY a")
+    assert rows_of(both(session, WITH_OPTIONS[way], query, {"numeric": "float64_nearest"})) == rows
+    for option in ("decimal128", "float64"):
+        with pytest.raises(psycopg.errors.NumericValueOutOfRange) as raised:
+            WITH_OPTIONS[way](session, query, {"numeric": option})
+        assert "float64_nearest" in raised.value.diag.message_hint
+
+
+@ways
+@pytest.mark.parametrize("option, value", [("decimal128(5,2)", "999.995"), ("decimal128(5,2)", "NaN"), ("float64_nearest", "1e309")])
+def test_numbers_that_cannot_be_rounded(session, way, option, value):
+    session.execute("CREATE TABLE n (v numeric)")
+    session.execute("INSERT INTO n VALUES (%s)", [value])
+    with pytest.raises(psycopg.errors.NumericValueOutOfRange):
+        WITH_OPTIONS[way](session, "SELECT v FROM n", {"numeric": option})
+
+
+SPECIAL_TIMES = """SELECT d, ts, tz, t, l FROM (VALUES
+    (1, date '2026-01-01', timestamp '2026-01-01', timestamptz '2026-01-01 00:00+00', time '23:59', ARRAY[date '2026-01-01', NULL]),
+    (2, 'infinity', '-infinity', 'infinity', '24:00', ARRAY[date 'infinity', '-infinity', '2026-01-02']),
+    (3, NULL, NULL, NULL, NULL, NULL), (4, '-infinity', 'infinity', '-infinity', '00:00', '{}')) s (a, d, ts, tz, t, l), one ORDER BY a"""
+
+
+@ways
+def test_special_times_as_null(session, way):
+    """Readers of Arrow refuse them, or take them for moments far away."""
+    session.execute("CREATE TABLE one AS SELECT 1 AS o")
+    got = both(session, WITH_OPTIONS[way], SPECIAL_TIMES, {"special_times": "null"})
+    got.validate(full=True)
+    rows = session.uncached(f"""SELECT CASE WHEN isfinite(d) THEN d END, CASE WHEN isfinite(ts) THEN ts END, CASE WHEN isfinite(tz) THEN tz END,
+        NULLIF(t, '24:00'), CASE WHEN l IS NOT NULL THEN ARRAY(SELECT CASE WHEN isfinite(x) THEN x END FROM unnest(l) x) END
+        FROM ({SPECIAL_TIMES}) s""")
+    assert rows_of(got) == rows
+    assert got.schema.types == read(WITH_OPTIONS[way](session, SPECIAL_TIMES, {})).schema.types
+
+
+@ways
+@pytest.mark.parametrize("column, value", [("d", "infinity"), ("ts", "-infinity"), ("tz", "infinity"), ("t", "24:00:00"), ("l", "infinity")])
+def test_special_times_as_errors(session, way, column, value):
+    session.execute("CREATE TABLE one AS SELECT 1 AS o")
+    for _ in range(2):
+        with pytest.raises(psycopg.errors.NumericValueOutOfRange) as raised:
+            WITH_OPTIONS[way](session, SPECIAL_TIMES, {"columns": [column], "special_times": "error"})
+        told = raised.value.diag
+        assert f'"{column}", row 2,' in told.message_primary and value in told.message_primary and "special_times" in told.message_hint
+
+
+@ways
 def test_numeric_as_text(session, way):
     session.execute("CREATE TABLE n AS SELECT 1.10::numeric(5,2) AS v")
     for options in ({}, {"numeric": "text"}, {"numeric": "TEXT"}):
@@ -344,7 +400,7 @@ def test_a_column_that_is_left_out_is_not_looked_at(session, way):
 @ways
 def test_every_option_shares_one_entry(table, way):
     for options in ({"columns": ["a"]}, {}, {"limit": 5}, {"batch_rows": 10}, {"compression": "zstd"}, {"numeric": "decimal128"},
-                    {"interval": "month_day_nano"}, {"extension_types": "canonical"}, {"on_unrepresentable": "text"}):
+                    {"interval": "month_day_nano"}, {"extension_types": "canonical"}, {"on_unrepresentable": "text"}, {"special_times": "null"}, {"numeric": "decimal128(12,2)"}):
         WITH_OPTIONS[way](table, QUERY, options)
         assert table.status() == ("HIT" if "columns" not in options else "MISS")
         assert entries(table) == 1
@@ -352,6 +408,6 @@ def test_every_option_shares_one_entry(table, way):
 
 def test_defaults_are_what_they_are_said_to_be(table):
     defaults = {"chunk_bytes": 262144, "compression": "none", "numeric": "text", "interval": "text", "extension_types": "none",
-                "on_unrepresentable": "error"}
+                "on_unrepresentable": "error", "special_times": "keep"}
     for way, deliver in WITH_OPTIONS.items():
         assert deliver(table, QUERY, defaults) == deliver(table, QUERY) == WAYS["query"](table, QUERY), way

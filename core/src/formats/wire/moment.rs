@@ -8,7 +8,7 @@ use crate::formats::digit_pairs::digit_pair;
 
 /// Days from 1970-01-01 to 2000-01-01.
 const EPOCH_DAYS: i64 = 10_957;
-const DAY: i64 = 86_400_000_000;
+const DAY: i64 = crate::formats::epoch::END_OF_DAY;
 const SECOND: i64 = 1_000_000;
 /// The least offset, in seconds, whose hours take three digits. A zone that is a rule of the user's own may have it.
 const LARGE_OFFSET: u32 = 100 * 3600;
