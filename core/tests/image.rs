@@ -125,9 +125,28 @@ fn a_smaller_store_takes_what_has_room() {
     let small = Block::new(10, 16 * KIB);
     let outcome = small.attach(0).load(&mut image.as_slice(), &ORIGIN, 10).unwrap();
     assert_eq!((outcome.entries, outcome.lost), (1, 1));
+    // The last one is worth more than what it needs the room of.
+    let mut crowd = Vec::new();
+    {
+        let block = Block::new(4, 256 * KIB);
+        let store = block.attach(0);
+        for n in 0..4 {
+            let new = NewEntry { execution_micros: 10 + 100_000 * n, ..described(b"select 1", &[]) };
+            put(&store, n, &[vec![2; 6 * KIB]], new, 5);
+        }
+        store.save(&mut crowd, &ORIGIN, |_| true, 10).unwrap();
+    }
+    let small = Block::new(10, 16 * KIB);
+    let loaded = small.attach(0);
+    let outcome = loaded.load(&mut crowd.as_slice(), &ORIGIN, 10).unwrap();
+    assert_eq!((outcome.entries, outcome.lost), (u64::from(loaded.entries()), 4 - u64::from(loaded.entries())));
+    assert!((1..4).contains(&outcome.entries));
+    let mut bytes = 0;
+    loaded.for_each(|entry| bytes += entry.bytes());
+    assert_eq!(outcome.bytes, bytes);
     let other_table = Block::new(1, 256 * KIB);
     let outcome = other_table.attach(0).load(&mut image.as_slice(), &ORIGIN, 10).unwrap();
-    assert_eq!((outcome.entries + outcome.lost, other_table.attach(0).entries()), (2, 1));
+    assert_eq!((outcome.entries, outcome.lost, other_table.attach(0).entries()), (1, 1, 1));
 }
 
 /// Loads a damaged image, and looks whether all that is there was in the store.
