@@ -4,7 +4,7 @@ mod common;
 
 use arrow_cache_core::cache::{Dependency, EntryKind, NewEntry, NewKind};
 use arrow_cache_core::versions::snapshot::SnapshotView;
-use arrow_cache_core::{Hash128, Loaded, Origin, Unusable, Wish};
+use arrow_cache_core::{Hash128, Loaded, Origin, Unusable, WalPlace, Wish};
 use common::{Block, TestStore, described, fill, key};
 use proptest::prelude::*;
 
@@ -37,6 +37,7 @@ fn filled(block: &Block) -> TestStore<'_> {
     let new = NewEntry { kind: part, keeps_outdated: true, ..described(b"part", &on[1..]) };
     put(&store, 3, &[vec![4; 300]], new, 8);
     put(&store, 4, &[vec![5; 10]], described(b"not kept", &[]), 9);
+    store.replay().await_place(WalPlace { end: 1 << 40, timeline: 3 });
     let wish = Wish { database: 1, relation: RELATION, column: 2, set: 0 };
     store.registry().take_in(&wish, &versions, 9, || 300);
     store
@@ -77,6 +78,7 @@ fn the_next_store_begins_with_what_is_current() {
     assert_eq!(store.retire_matching(|entry| entry.text() == b"not kept"), 1);
     assert_eq!(all(&loaded), all(&store));
     assert_eq!((loaded.seed(), loaded.past_is_unknown(), loaded.versions().base_floor()), (77, true, 0));
+    assert_eq!(loaded.replay().awaited(), Some(WalPlace { end: 1 << 40, timeline: 3 }));
     assert_eq!(loaded.registry().all().collect::<Vec<_>>(), store.registry().all().collect::<Vec<_>>());
     assert_eq!(loaded.registry().usage(), store.registry().usage());
     let pin = loaded.lookup(key(3)).unwrap();
@@ -160,6 +162,7 @@ fn is_harmless(store: &TestStore<'_>, image: &[u8]) -> Result<Loaded, Unusable> 
             assert!(all(&loaded).iter().all(|entry| right.contains(entry)));
             assert_eq!(loaded.seed(), store.seed());
             assert_eq!(loaded.registry().usage(), store.registry().usage());
+            assert_eq!(loaded.replay().awaited(), store.replay().awaited());
             let slots = store.versions().relation_slots() as u32;
             let version = |store: &TestStore<'_>, slot| store.versions().version(arrow_cache_core::SlotId(slot));
             assert!((0..slots).all(|slot| version(&loaded, slot) == version(store, slot)));
