@@ -192,6 +192,15 @@ for my $sql ('CREATE OR REPLACE FUNCTION twice(int) RETURNS int LANGUAGE sql RET
 	restart();
 	asked_is($_, 'HIT', "$sql: $_, after another restart") for @asked;
 }
+# A superuser changes a catalog by hand: no message tells of it.
+write_sql($writer, 'CREATE TABLE parent (v int)', 'CREATE TABLE child () INHERITS (parent)', 'INSERT INTO child VALUES (1)');
+write_sql($open, 'SET allow_system_table_mods = on', 'BEGIN', q{DELETE FROM pg_inherits WHERE inhparent = 'parent'::regclass});
+restartpoint();
+is(cached($reader, of('parent'), 'by hand'), '1|1', 'by hand: before the change');
+restart('fast', sub { write_sql($open, 'COMMIT') });
+caught_up($writer, $reader);
+asked_is(of('parent'), $EXECUTED, 'by hand: after the change');
+is(ask_plainly($reader, of('parent')), '0|', 'by hand: the change shows');
 $open->quit;
 
 # Definitions that are changed while it is down, and afterwards.
