@@ -255,7 +255,27 @@ cached($reader, of('t'), 'stored again');
 restart('fast', sub { copy("$PostgreSQL::Test::Utils::tmp_check/before", $file) or die $!; });
 asked_is(of('t'), $EXECUTED, 'a file of an earlier stop');
 
-# A standby that was switched off by what it has not understood is not saved, and neither is one without anything.
+# It has run without the library in between, with and without anything to replay.
+for my $change ('UPDATE t SET v = v + 1', 'SELECT 1')
+{
+	cached($reader, of('t'), "without the library, $change: stored");
+	disconnect();
+	$standby->stop('fast');
+	$standby->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+	$standby->start;
+	write_sql($writer, $change, 'CHECKPOINT');
+	my $without = session($standby);
+	caught_up($writer, $without);
+	write_sql($without, 'CHECKPOINT');
+	$without->quit;
+	$standby->stop('fast');
+	ok(-f $file, "without the library, $change: the file is still there");
+	$standby->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_arrow_cache'");
+	$standby->start;
+	connect_readers();
+	asked_is(of('t'), $EXECUTED, "without the library, $change: nothing is left");
+}
+
 # A cold copy begins with the same, and both go on.
 my %stored = map { $_ => cached($reader, of($_), "copied: $_") } @TABLES;
 disconnect();
