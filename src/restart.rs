@@ -1,5 +1,6 @@
-//! What outlives a restart of the server. When a primary has been shut down, the postmaster writes an image of the
-//! cache to a file, as the last of all processes; when it starts, it reads the file, as the first one, and removes it.
+//! What outlives a restart of the server. When it has been shut down, the postmaster writes an image of the cache to a
+//! file, as the last of all processes; when it starts, it reads the file, as the first one, and removes it. A standby
+//! replays some WAL again then: until it has come to where it was, nothing counts.
 //!
 //! What was saved counts only if the data are those of that moment, and what computes results is the same
 //! (docs/architecture/exactness-restart.md). The checks of the image are those of `core`. No lock; the postmaster keeps
@@ -10,11 +11,12 @@ use std::io::{self, BufReader, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::OnceLock;
 
-use arrow_cache_core::{EntryKind, EntryView, Hash128, Origin};
+use arrow_cache_core::{EntryKind, EntryView, Hash128, Origin, WalPlace};
 use pgrx::pg_sys;
 
+use crate::pg::control_file::{self, ShutDown};
 use crate::pg::error_passing::{caught, edge};
-use crate::pg::{backend, control_file, server, software};
+use crate::pg::{backend, compat, server, software};
 use crate::shmem::{self, SharedStore};
 use crate::{error, settings};
 
@@ -53,11 +55,11 @@ pub fn begin(store: &SharedStore) -> bool {
     if !is_wanted {
         return true;
     }
-    let origin = match (software, control_file::of_shut_down_primary()) {
-        (Some(software), Some(data)) => Origin { data, software },
+    let origin = match (software, control_file::shut_down()) {
+        (Some(software), Some(server)) => Origin { data: server.data, software },
         (software, _) => {
             error::log_not_loaded(match software {
-                Some(_) => "The server was not shut down as a primary, or is going to recover.",
+                Some(_) => "The server was not shut down, or does not start as what it was.",
                 None => UNKNOWN_SOFTWARE,
             });
             return true;
@@ -116,12 +118,43 @@ fn keeps(entry: &EntryView<'_>) -> bool {
     entry.kind() == EntryKind::Fragment || !entry.needs_plan()
 }
 
+/// Returns true if the store tells of all changes up to where the server has stopped. Of a standby it is noted where
+/// that is; one that had not come to where it stopped before still awaits that place.
+fn can_be_saved(store: &SharedStore, server: ShutDown) -> bool {
+    let replay = store.replay();
+    if server.is_standby && replay.awaited().is_none() {
+        replay.await_place(backend::replayed());
+    }
+    // A primary that awaits a place has come to be one without replaying anything.
+    replay.awaited().is_some() == server.is_standby && !(server.is_standby && replay.fault().is_some())
+}
+
+/// Returns true if what was saved counts: at once on a primary, and on a standby when its replay has come to where it
+/// stopped, on the same timeline. Asked after a snapshot was taken.
+///
+/// What runs then may have changed before what is not noted any more, so the floor is set before others can know.
+#[inline]
+pub fn has_arrived(store: &SharedStore) -> bool {
+    store.replay().awaited().is_none_or(|place| arrives(store, place))
+}
+
+#[cold]
+fn arrives(store: &SharedStore, place: WalPlace) -> bool {
+    let replayed = backend::replayed();
+    let is_there = replayed.end >= place.end && replayed.timeline == place.timeline;
+    if is_there {
+        store.versions().ensure_floor(compat::next_full_transaction_id());
+        store.replay().arrive();
+    }
+    is_there
+}
+
 /// It is not waited until the file has reached the disk: if it does not, its checks tell.
 fn save() -> io::Result<()> {
     let Some(store) = shmem::store_without_area().filter(|store| store.entries() > 0) else { return Ok(()) };
-    let Some(data) = control_file::of_shut_down_primary() else { return Ok(()) };
+    let Some(server) = control_file::shut_down().filter(|server| can_be_saved(&store, *server)) else { return Ok(()) };
     let software = SOFTWARE.get().copied().flatten().ok_or_else(|| io::Error::other(UNKNOWN_SOFTWARE))?;
-    let origin = Origin { data, software };
+    let origin = Origin { data: server.data, software };
     // SAFETY: a global that does not change after the postmaster's start.
     let mode = unsafe { server::pg_file_create_mode }.unsigned_abs();
     let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(UNFINISHED)?;

@@ -63,7 +63,7 @@ pub use formats::undeliverable::{Unrepresentable, Why};
 pub use hash::{Hash128, HashBuffer};
 pub use known_relations::KnownRelations;
 pub use reason::{Reason, Share};
-pub use replay::{Change, ChangeKind, Full, ReplayFault, ReplayState, ReplayedChanges};
+pub use replay::{Change, ChangeKind, Full, ReplayFault, ReplayState, ReplayedChanges, WalPlace};
 pub use result_digest::Digest;
 pub use room::{OutOfMemory, Room, RoomyVec};
 pub use shown::{LONGEST_SHOWN, shown, shown_list};

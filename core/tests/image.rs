@@ -4,7 +4,7 @@ mod common;
 
 use arrow_cache_core::cache::{Dependency, EntryKind, NewEntry, NewKind};
 use arrow_cache_core::versions::snapshot::SnapshotView;
-use arrow_cache_core::{Hash128, Loaded, Origin, Unusable, Wish};
+use arrow_cache_core::{Hash128, Loaded, Origin, Unusable, WalPlace, Wish};
 use common::{Block, TestStore, described, fill, key};
 use proptest::prelude::*;
 
@@ -37,6 +37,7 @@ fn filled(block: &Block) -> TestStore<'_> {
     let new = NewEntry { kind: part, keeps_outdated: true, ..described(b"part", &on[1..]) };
     put(&store, 3, &[vec![4; 300]], new, 8);
     put(&store, 4, &[vec![5; 10]], described(b"not kept", &[]), 9);
+    store.replay().await_place(WalPlace { end: 1 << 40, timeline: 3 });
     let wish = Wish { database: 1, relation: RELATION, column: 2, set: 0 };
     store.registry().take_in(&wish, &versions, 9, || 300);
     store
@@ -77,6 +78,7 @@ fn the_next_store_begins_with_what_is_current() {
     assert_eq!(store.retire_matching(|entry| entry.text() == b"not kept"), 1);
     assert_eq!(all(&loaded), all(&store));
     assert_eq!((loaded.seed(), loaded.past_is_unknown(), loaded.versions().base_floor()), (77, true, 0));
+    assert_eq!(loaded.replay().awaited(), Some(WalPlace { end: 1 << 40, timeline: 3 }));
     assert_eq!(loaded.registry().all().collect::<Vec<_>>(), store.registry().all().collect::<Vec<_>>());
     assert_eq!(loaded.registry().usage(), store.registry().usage());
     let pin = loaded.lookup(key(3)).unwrap();
@@ -125,9 +127,28 @@ fn a_smaller_store_takes_what_has_room() {
     let small = Block::new(10, 16 * KIB);
     let outcome = small.attach(0).load(&mut image.as_slice(), &ORIGIN, 10).unwrap();
     assert_eq!((outcome.entries, outcome.lost), (1, 1));
+    // The last one is worth more than what it needs the room of.
+    let mut crowd = Vec::new();
+    {
+        let block = Block::new(4, 256 * KIB);
+        let store = block.attach(0);
+        for n in 0..4 {
+            let new = NewEntry { execution_micros: 10 + 100_000 * n, ..described(b"select 1", &[]) };
+            put(&store, n, &[vec![2; 6 * KIB]], new, 5);
+        }
+        store.save(&mut crowd, &ORIGIN, |_| true, 10).unwrap();
+    }
+    let small = Block::new(10, 16 * KIB);
+    let loaded = small.attach(0);
+    let outcome = loaded.load(&mut crowd.as_slice(), &ORIGIN, 10).unwrap();
+    assert_eq!((outcome.entries, outcome.lost), (u64::from(loaded.entries()), 4 - u64::from(loaded.entries())));
+    assert!((1..4).contains(&outcome.entries));
+    let mut bytes = 0;
+    loaded.for_each(|entry| bytes += entry.bytes());
+    assert_eq!(outcome.bytes, bytes);
     let other_table = Block::new(1, 256 * KIB);
     let outcome = other_table.attach(0).load(&mut image.as_slice(), &ORIGIN, 10).unwrap();
-    assert_eq!((outcome.entries + outcome.lost, other_table.attach(0).entries()), (2, 1));
+    assert_eq!((outcome.entries, outcome.lost, other_table.attach(0).entries()), (1, 1, 1));
 }
 
 /// Loads a damaged image, and looks whether all that is there was in the store.
@@ -141,6 +162,7 @@ fn is_harmless(store: &TestStore<'_>, image: &[u8]) -> Result<Loaded, Unusable> 
             assert!(all(&loaded).iter().all(|entry| right.contains(entry)));
             assert_eq!(loaded.seed(), store.seed());
             assert_eq!(loaded.registry().usage(), store.registry().usage());
+            assert_eq!(loaded.replay().awaited(), store.replay().awaited());
             let slots = store.versions().relation_slots() as u32;
             let version = |store: &TestStore<'_>, slot| store.versions().version(arrow_cache_core::SlotId(slot));
             assert!((0..slots).all(|slot| version(&loaded, slot) == version(store, slot)));

@@ -49,6 +49,10 @@ fn changes_are_kept_apart_by_transaction_until_they_are_forgotten() {
         table.note(xid, Change(change)).unwrap();
     }
     assert_eq!((noted(&table, 10), noted(&table, 11), noted(&table, 12)), (vec![1, 2], vec![1, 3], vec![]));
+    let mut all = Vec::new();
+    table.for_each_of_all(|change| all.push(change.0));
+    all.sort_unstable();
+    assert_eq!(all, [1, 1, 2, 3]);
     table.forget(12);
     table.forget(10);
     assert_eq!((noted(&table, 10), noted(&table, 11)), (vec![], vec![1, 3]));

@@ -17,7 +17,8 @@ static mut BEFORE: [pg_sys::RmgrData; pg_sys::RM_MAX_ID as usize + 1] = unsafe {
 /// # Safety
 /// Called once, in the postmaster, before it starts other processes.
 pub unsafe fn wrap() {
-    const OTHERS: [RmgrIds::Type; 2] = [RmgrIds::RM_XACT_ID, RmgrIds::RM_STANDBY_ID];
+    // Records of RM_XLOG_ID change nothing, but they alone lead to another timeline.
+    const OTHERS: [RmgrIds::Type; 3] = [RmgrIds::RM_XLOG_ID, RmgrIds::RM_XACT_ID, RmgrIds::RM_STANDBY_ID];
     // SAFETY: the table has a place for each number (access/rmgr.h), is writable since 15, and is only read after this.
     // The postmaster has one thread.
     unsafe {
@@ -29,7 +30,9 @@ pub unsafe fn wrap() {
             let manager = &mut *table.add(id as usize);
             manager.rm_redo = manager.rm_redo.map(|_| redo as _);
         }
-        // Managers are cleaned up when redo ends, before the server leaves recovery.
+        // Managers are started when redo begins.
+        (*table.add(RmgrIds::RM_HEAP_ID as usize)).rm_startup = Some(startup);
+        // They are cleaned up when it ends, before the server leaves recovery.
         (*table.add(RmgrIds::RM_HEAP_ID as usize)).rm_cleanup = Some(cleanup);
     }
 }
@@ -62,6 +65,32 @@ unsafe extern "C-unwind" fn redo(reader: *mut pg_sys::XLogReaderState) {
         if let Some(redefined) = redefined {
             replay::after(record, redefined);
         }
+    }
+}
+
+/// `rm_startup` of the heap.
+///
+/// # Safety
+/// Called by the server, in the startup process.
+unsafe extern "C-unwind" fn startup() {
+    // SAFETY: passed on unchanged. The callback is one of this process, which replays nothing yet: what this raises
+    // ends the server before anything was done.
+    unsafe {
+        if let Some(before) = BEFORE[RmgrIds::RM_HEAP_ID as usize].rm_startup {
+            direct!(before());
+        }
+        direct!(pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0)));
+    }
+}
+
+/// Called when the startup process ends: with 0 if recovery has ended.
+///
+/// # Safety
+/// Called by the server, in the startup process, which replays nothing any more.
+unsafe extern "C-unwind" fn at_exit(code: i32, _: pg_sys::Datum) {
+    if code != 0 {
+        // SAFETY: the caller's promise.
+        unsafe { replay::recovery_stops() };
     }
 }
 

@@ -28,6 +28,7 @@ use crate::query::clock::Cuts;
 use crate::query::eligibility::QueryTraits;
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Planned, Versions, trusted_extensions};
+use crate::restart;
 pub use crate::serve::StartedUnder;
 use crate::shmem::{self, SharedStore};
 
@@ -55,6 +56,9 @@ pub fn snapshot<'s>(
     // Asked when the snapshot has been taken: what made replay stop telling is not visible to it, or is found here.
     if in_recovery && store.replay().fault().is_some() {
         return Err(tell_fault(store));
+    }
+    if !restart::has_arrived(store) {
+        return Err(Reason::Recovery);
     }
     let usable = |snapshot: &&pg_sys::SnapshotData| {
         snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC && snapshot.takenDuringRecovery == in_recovery
@@ -92,7 +96,11 @@ fn tell_fault(store: &SharedStore) -> Reason {
 pub fn definitions(store: &SharedStore) -> Versions {
     let versions = store.versions();
     let ddl = versions.version(versions.ddl(backend::database()));
-    let catalogs = versions.version(versions.catalogs(backend::database()));
+    let catalogs = match restart::has_arrived(store) {
+        true => versions.version(versions.catalogs(backend::database())),
+        // The version is that of a later moment, up to which definitions change without moving it.
+        false => UNKNOWN_CATALOGS,
+    };
     // Which extensions are trusted decides like a definition, and each session may have another list.
     Versions { catalogs, ddl: ddl.wrapping_add(trusted_extensions::fingerprint()) }
 }
@@ -104,7 +112,7 @@ pub fn definitions(store: &SharedStore) -> Versions {
 /// until the session hears of the change.
 pub fn are_settled() -> bool {
     let Some(store) = shmem::store() else { return true };
-    !store.definers().are_in(store.versions().catalogs(backend::database()))
+    restart::has_arrived(&store) && !store.definers().are_in(store.versions().catalogs(backend::database()))
 }
 
 /// What the store holds under a key.

@@ -1,6 +1,7 @@
 //! What a backend knows about itself, and the clock. These functions of the server read variables and can neither raise
 //! nor wait, so they are called without pgrx's guard; only `accept_interrupts` may raise. Nothing is kept.
 
+use arrow_cache_core::WalPlace;
 use pgrx::pg_sys;
 
 use super::server;
@@ -100,6 +101,14 @@ pub fn database_encoding() -> i32 {
 /// Returns true if the server is being recovered, or is a standby.
 pub fn is_in_recovery() -> bool {
     server::RecoveryInProgress()
+}
+
+/// How far this server has replayed WAL. It stays as it was when recovery has ended.
+pub fn replayed() -> WalPlace {
+    let mut timeline = 0;
+    // SAFETY: writes the number of a timeline.
+    let end = unsafe { server::GetXLogReplayRecPtr(&raw mut timeline) };
+    WalPlace { end, timeline }
 }
 
 /// Returns true if the transaction is one of VACUUM without FULL, which snapshots never list as running. It changes

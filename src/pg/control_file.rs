@@ -11,17 +11,34 @@ use pgrx::pg_sys;
 
 /// Below the data directory, which is the current one (catalog/pg_control.h).
 const CONTROL_FILE: &str = "global/pg_control";
-/// What tells the server to recover, although it was shut down: then it may come to other data (access/xlog.h).
-const RECOVERY_FILES: [&str; 3] = ["standby.signal", "recovery.signal", "backup_label"];
+/// What makes the server recover as a standby does (access/xlog.h).
+const STANDBY_FILE: &str = "standby.signal";
+/// What makes it recover in another way, and come to other data.
+const OTHER_RECOVERY_FILES: [&str; 2] = ["recovery.signal", "backup_label"];
 
-/// The hash of the control file if it says that a primary was shut down, and nothing can have changed the data since
-/// but what changes this file as well: it has the place of the last record of the WAL, and when it was written.
-pub fn of_shut_down_primary() -> Option<Hash128> {
+/// A server that was shut down.
+#[derive(Clone, Copy)]
+pub struct ShutDown {
+    /// The hash of its control file. Whatever changes the data changes this file as well: it has the place of a record
+    /// of the WAL, and when it was written.
+    pub data: Hash128,
+    /// It was a standby.
+    pub is_standby: bool,
+}
+
+/// The server that was shut down, by its control file, if it starts as what it was: as a primary, or as a standby.
+pub fn shut_down() -> Option<ShutDown> {
     const BYTES: usize = size_of::<pg_sys::ControlFileData>();
     const STATE: usize = offset_of!(pg_sys::ControlFileData, state);
     let mut bytes = [0; BYTES];
     File::open(CONTROL_FILE).ok()?.read_exact(&mut bytes).ok()?;
     let state = bytes[STATE..].first_chunk().map(|state| pg_sys::DBState::Type::from_ne_bytes(*state))?;
-    let may_recover = || RECOVERY_FILES.iter().any(|name| Path::new(name).symlink_metadata().is_ok());
-    (state == pg_sys::DBState::DB_SHUTDOWNED && !may_recover()).then(|| Hash128::of(&bytes))
+    let is_there = |name: &str| Path::new(name).symlink_metadata().is_ok();
+    let is_standby = match state {
+        pg_sys::DBState::DB_SHUTDOWNED => false,
+        pg_sys::DBState::DB_SHUTDOWNED_IN_RECOVERY => true,
+        _ => return None,
+    };
+    let starts_as_before = is_there(STANDBY_FILE) == is_standby && !OTHER_RECOVERY_FILES.into_iter().any(is_there);
+    starts_as_before.then(|| ShutDown { data: Hash128::of(&bytes), is_standby })
 }

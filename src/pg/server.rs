@@ -83,6 +83,8 @@ unsafe extern "C" {
     pub safe fn GetDatabaseEncoding() -> c_int;
     /// mb/pg_wchar.h
     pub safe fn pg_get_client_encoding() -> c_int;
+    /// access/xlogrecovery.h; reads shared memory under a spinlock.
+    pub fn GetXLogReplayRecPtr(timeline: *mut pg_sys::TimeLineID) -> pg_sys::XLogRecPtr;
     /// access/xlog.h; asks shared memory as long as the answer was yes.
     pub safe fn RecoveryInProgress() -> bool;
     /// replication/logicalworker.h

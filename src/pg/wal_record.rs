@@ -52,6 +52,11 @@ impl<'a> WalRecord<'a> {
         self.decoded.header.xl_rmid.into()
     }
 
+    /// Where the record ends in the WAL.
+    pub fn wal_end(&self) -> u64 {
+        self.decoded.next_lsn
+    }
+
     /// The bits of the kind that belong to the resource manager.
     pub fn info(&self) -> u8 {
         self.decoded.header.xl_info & !(pg_sys::XLR_INFO_MASK as u8)

@@ -196,6 +196,30 @@ write_sql($other, 'SELECT pg_wal_replay_resume()');
 stores('f', 'replay goes on');
 outdates('f', 'replay goes on', 1, 1, 'UPDATE f SET v = v + 1 WHERE id = 3000');
 
+# What is stored of zones outlives a restart, unless a transaction that is under way has changed the table.
+sub restart_standby
+{
+	$_->quit for $reader, $other, $plain;
+	$standby->restart;
+	connect_readers();
+	return;
+}
+my $parts = stores('f', 'before a restart');
+restart_standby();
+is_deeply([ parts('f') ], [ $parts, 0 ], 'a restart: all parts are there');
+outdates('f', 'after a restart', 1, 1, 'UPDATE f SET v = v + 1 WHERE id = 2990');
+stores('f', 'before a restart in the midst of a transaction');
+write_sql($long, 'BEGIN', 'UPDATE f SET v = v + 1 WHERE id = 10');
+write_sql($writer, 'CHECKPOINT');
+caught_up($writer, $reader);
+write_sql($reader, 'CHECKPOINT');
+restart_standby();
+write_sql($long, 'COMMIT');
+caught_up($writer, $reader);
+is((parts('f'))[0], 0, 'a restart in the midst of a transaction: no part is kept');
+agree('f', 'a restart in the midst of a transaction');
+outdates('f', 'after that', 1, 1, 'UPDATE f SET v = v + 1 WHERE id = 2990');
+
 # A promoted standby. Its zones are tracked by numbers of files, which may be those of other relations.
 new_table('g');
 write_sql($writer, 'VACUUM FULL f');

@@ -3,6 +3,7 @@
 
 use crate::atomics::{AtomicI64, AtomicU32, AtomicU64};
 use crate::cache::steps::Steps;
+use crate::replay::WalPlaceWords;
 
 /// Zeroed memory is the header of an empty store.
 #[repr(C)]
@@ -43,4 +44,6 @@ pub(crate) struct Constant {
     pub(crate) prepared_definitions: AtomicU32,
     /// The word of [`ReplayState`](super::replay_state::ReplayState).
     pub(crate) replay: AtomicU32,
+    /// What [`ReplayState`](super::replay_state::ReplayState) waits for.
+    pub(crate) awaited: WalPlaceWords,
 }

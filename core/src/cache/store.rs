@@ -119,7 +119,8 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
 
     /// Whether the replay of WAL tells of every change.
     pub fn replay(&self) -> ReplayState<'_> {
-        ReplayState::new(&self.header().constant.replay)
+        let constant = &self.header().constant;
+        ReplayState::new(&constant.replay, &constant.awaited)
     }
 
     /// The event counters.

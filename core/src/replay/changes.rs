@@ -177,6 +177,18 @@ impl<const N: usize, const CHAINS: usize, const PLACES: usize> ChangeTable<N, CH
         }
     }
 
+    /// Calls `each` with every change that is noted of any transaction, in no order.
+    pub fn for_each_of_all(&self, mut each: impl FnMut(Change)) {
+        for first in self.chains {
+            let mut link = first;
+            while link != 0 {
+                let block = self.at(link);
+                block.noted().iter().for_each(|change| each(*change));
+                link = block.next;
+            }
+        }
+    }
+
     /// Forgets what is noted of the transaction.
     pub fn forget(&mut self, xid: u32) {
         self.forget_of_chain(Self::chain_of(xid), |other| other == xid);

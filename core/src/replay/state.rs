@@ -1,11 +1,12 @@
-//! Whether the replay of WAL on this standby tells the cache of every change.
+//! Whether the replay of WAL on this standby tells the cache of every change, and whether it has come to where the last
+//! server stopped.
 //!
-//! The startup process switches it off, once and for good: only a restart of the server begins anew. Readers ask it
-//! after they have taken their snapshot. One atomic word; no lock.
+//! The startup process switches it off, once and for good: only a restart of the server begins anew. Readers ask both
+//! after they have taken their snapshot. Atomic words; no lock.
 
 use crate::atomics::{
-    AtomicU32,
-    Ordering::{AcqRel, Acquire, Relaxed},
+    AtomicU32, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
 /// What replay has met that it does not understand.
@@ -23,17 +24,54 @@ pub enum ReplayFault {
 /// Set in the word when a line of the log has told of the fault.
 const TOLD: u32 = 1 << 31;
 
-/// The state of replay; a word of zero is the state of a server that has met no fault.
+/// A place in the WAL of a cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WalPlace {
+    /// Where the last record before it ends; not 0.
+    pub end: u64,
+    /// The timeline that this record was read from.
+    pub timeline: u32,
+}
+
+/// Words of a [`WalPlace`]; zeros are none.
+pub(crate) type WalPlaceWords = [AtomicU64; 2];
+
+/// The state of replay; words of zero are the state of a server that has met no fault, and waits for nothing.
 #[derive(Clone, Copy)]
 pub struct ReplayState<'a> {
     word: &'a AtomicU32,
+    awaited: &'a WalPlaceWords,
 }
 
 impl<'a> ReplayState<'a> {
-    /// The state in this word.
+    /// The state in these words.
     #[must_use]
-    pub fn new(word: &'a AtomicU32) -> Self {
-        Self { word }
+    pub fn new(word: &'a AtomicU32, awaited: &'a [AtomicU64; 2]) -> Self {
+        Self { word, awaited }
+    }
+
+    /// The place that replay has to come to before what the store holds counts, if it has not come there yet.
+    #[inline]
+    #[must_use]
+    pub fn awaited(&self) -> Option<WalPlace> {
+        let [end, timeline] = self.awaited;
+        match end.load(Acquire) {
+            0 => None,
+            end => Some(WalPlace { end, timeline: timeline.load(Relaxed) as u32 }),
+        }
+    }
+
+    /// Lets the store count from this place on only.
+    pub fn await_place(&self, place: WalPlace) {
+        let [end, timeline] = self.awaited;
+        timeline.store(place.timeline.into(), Relaxed);
+        end.store(place.end, Release);
+    }
+
+    /// Replay has come to the place that was awaited, or will never do so and everything in the store is outdated. What
+    /// the caller has written before, the base floor among it, is seen by whoever finds that nothing is awaited.
+    pub fn arrive(&self) {
+        self.awaited[0].store(0, Release);
     }
 
     /// What has switched it off, if anything.
@@ -65,8 +103,8 @@ mod tests {
 
     #[test]
     fn the_first_fault_stays_and_is_told_once() {
-        let word = AtomicU32::new(0);
-        let state = ReplayState::new(&word);
+        let (word, awaited) = (AtomicU32::new(0), [AtomicU64::new(0), AtomicU64::new(0)]);
+        let state = ReplayState::new(&word, &awaited);
         assert_eq!((state.fault(), state.take_untold()), (None, None));
         state.switch_off(ReplayFault::UnknownRecord);
         state.switch_off(ReplayFault::Failure);
@@ -74,5 +112,17 @@ mod tests {
         assert_eq!((state.take_untold(), state.fault()), (None, Some(ReplayFault::UnknownRecord)));
         state.switch_off(ReplayFault::Failure);
         assert_eq!(state.fault(), Some(ReplayFault::UnknownRecord));
+    }
+
+    #[test]
+    fn a_place_is_awaited_until_replay_arrives() {
+        let (word, awaited) = (AtomicU32::new(0), [AtomicU64::new(0), AtomicU64::new(0)]);
+        let state = ReplayState::new(&word, &awaited);
+        assert_eq!(state.awaited(), None);
+        let place = WalPlace { end: u64::from(u32::MAX) + 7, timeline: u32::MAX };
+        state.await_place(place);
+        assert_eq!((state.awaited(), state.fault()), (Some(place), None));
+        state.arrive();
+        assert_eq!(state.awaited(), None);
     }
 }

@@ -252,6 +252,12 @@ impl<'a> Versions<'a> {
         }
     }
 
+    /// From now on no snapshot sees anything whole: nothing is stored any more, and nothing is given. What is stored
+    /// already stays as it is. For the end of a server.
+    pub fn close(&self) {
+        self.base_floor.store(u64::MAX, Release);
+    }
+
     fn floor_below(next_full_xid: u64) -> u64 {
         next_full_xid.saturating_sub(1).max(1)
     }

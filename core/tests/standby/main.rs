@@ -224,6 +224,50 @@ fn the_end_of_recovery() {
     ]);
 }
 
+/// 3 has changed a row before the place from which the standby replays again.
+fn restart_under_way() -> Case {
+    let wal = [heap(3), heap_elsewhere(4), Record::Restart { from: 1 }, commit(4, &[]), commit(3, &[])];
+    case("a restart in the midst of transactions", &wal, &[TWICE, TWICE])
+}
+
+fn restart_after_commit() -> Case {
+    let wal = [heap(3), commit(3, &[]), heap(4), Record::Restart { from: 0 }, commit(4, &[])];
+    case("a restart that replays a commit again", &wal, &[TWICE, TWICE])
+}
+
+/// 4 begins when readers may have come again.
+fn restart_in_the_past() -> Case {
+    let wal = [heap(3), commit(3, &[]), heap(4), Record::Restart { from: 2 }, commit(4, &[])];
+    case("a restart that replays the begin of a transaction again", &wal, &[TWICE, TWICE])
+}
+
+fn restart_after_definition() -> Case {
+    let wal = [catalog(3), define(3, Messages::Relation), Record::Restart { from: 0 }];
+    case("a restart that replays a definition again", &wal, &[TWICE, TWICE])
+}
+
+fn restart_in_definition() -> Case {
+    let wal = [catalog(3), Record::Restart { from: 1 }, define(3, Messages::Relation)];
+    case("a restart in the midst of a definition", &wal, &[TWICE, TWICE])
+}
+
+fn restart_in_subtransaction() -> Case {
+    let wal = [heap(4), heap_elsewhere(5), Record::Restart { from: 1 }, commit(3, &[4]), commit(5, &[])];
+    case("a restart in the midst of a subtransaction", &wal, &[TWICE, TWICE])
+}
+
+#[test]
+fn restarts_of_the_standby() {
+    all_hold(&[
+        restart_under_way(),
+        restart_after_commit(),
+        restart_in_the_past(),
+        restart_after_definition(),
+        restart_in_definition(),
+        restart_in_subtransaction(),
+    ]);
+}
+
 #[test]
 fn the_search_finds_what_each_missing_rule_breaks() {
     if QUICK {
@@ -259,6 +303,11 @@ fn the_search_finds_what_each_missing_rule_breaks() {
         ("definition", Rules { entries_rest_on_oid: false, ..all }, weak_lock()),
         ("definition with a file", Rules { entries_rest_on_oid: false, ..all }, truncate()),
         ("rows", Rules { entries_rest_on_file: false, ..all }, one_writer()),
+        ("slots at the stop", Rules { stop_moves_slots: false, ..all }, restart_under_way()),
+        ("order at the stop", Rules { stop_closes_first: false, ..all }, restart_under_way()),
+        ("the place that was left", Rules { place_is_awaited: false, ..all }, restart_in_the_past()),
+        ("plans from before it", Rules { plans_from_before_are_told: false, ..all }, restart_after_definition()),
+        ("floor at the start", Rules { arrival_sets_floor: false, ..all }, restart_in_definition()),
     ];
     for (name, rules, case) in cases {
         assert!(explore(&case, &rules).violations > 0, "{name}: not caught");

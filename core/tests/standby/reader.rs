@@ -7,6 +7,9 @@ use crate::wal::{Kind, Rules};
 use crate::world::{Answer, Entry, Outcome, World};
 use arrow_cache_core::versions::snapshot::SnapshotView;
 
+/// The version of the catalogs by which a plan was made that may not be stored.
+const UNKNOWN_CATALOGS: u64 = u64::MAX;
+
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum At {
     Outside,
@@ -83,6 +86,18 @@ impl Reader {
         self
     }
 
+    /// The server has been restarted: what was under way is over.
+    pub fn in_new_session(mut self, announced: u8) -> Self {
+        if self.is_inside() {
+            self.at = At::Done;
+            self = self.finished();
+        }
+        if self.at != At::Done {
+            (self.snapshot, self.cached, self.heard) = (None, None, announced);
+        }
+        self
+    }
+
     /// Whether it holds a lock on the relation.
     pub fn is_inside(&self) -> bool {
         !matches!(self.at, At::Outside | At::Done)
@@ -130,7 +145,10 @@ impl Turn<'_> {
                     return vec![];
                 }
                 moved.accept_messages(server.announced);
-                moved.catalogs = self.world.slots.read(CATALOGS).version;
+                moved.catalogs = match server.is_behind && self.rules.plans_from_before_are_told {
+                    true => UNKNOWN_CATALOGS,
+                    false => self.world.slots.read(CATALOGS).version,
+                };
                 moved.at = At::Locked;
             }
             At::Locked => {
@@ -150,9 +168,13 @@ impl Turn<'_> {
                 moved.at = At::HasSnapshot;
             }
             At::HasSnapshot => {
-                let seen = self.program.server(moved.snapshot.expect("taken"));
-                next.slots.ensure_floor(if self.rules.floor_is_set_by_readers { u64::from(seen.next) } else { 0 });
-                moved.at = At::LookingUp;
+                let (seen, now) =
+                    (self.program.server(moved.snapshot.expect("taken")), self.program.server(self.world.done));
+                moved.at = if now.is_behind && self.rules.place_is_awaited { At::Done } else { At::LookingUp };
+                if moved.at == At::LookingUp {
+                    let floor = if self.rules.floor_is_set_by_readers { seen.next.max(now.next_at_arrival) } else { 0 };
+                    next.slots.ensure_floor(u64::from(floor));
+                }
             }
             At::Checking(entry, checked) => self.check(&mut next, &mut moved, entry.clone(), *checked, outcome),
             At::Tagging => self.tag(&mut next, &mut moved),
@@ -164,7 +186,9 @@ impl Turn<'_> {
             }
             At::Counted => {
                 let is_new = self.world.slots.read(CATALOGS).version == moved.catalogs;
-                let is_valid = moved.kind.keeps_plan && self.program.server(self.world.done).announced == moved.heard;
+                let is_valid = moved.kind.keeps_plan
+                    && moved.catalogs != UNKNOWN_CATALOGS
+                    && self.program.server(self.world.done).announced == moved.heard;
                 let is_stored = is_new || is_valid || !self.rules.catalogs_are_compared;
                 moved.at = if is_stored { At::Executed } else { At::Done };
             }

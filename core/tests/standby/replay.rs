@@ -27,6 +27,10 @@ pub struct Server {
     pub definers: u8,
     /// Readers cannot lock the relation.
     pub is_locked: bool,
+    /// It replays again what it had replayed before a restart.
+    pub is_behind: bool,
+    /// The next id when it had done that.
+    pub next_at_arrival: u32,
 }
 
 /// What a step does in shared memory.
@@ -38,6 +42,9 @@ pub enum Action {
     PublishHere(usize, u32),
     Move(usize),
     RaiseFloor(u64),
+    EnsureFloor(u64),
+    /// All sessions end, and there is no floor any more.
+    Restart,
 }
 
 /// All steps, each with the state of the server after it.
@@ -98,11 +105,16 @@ pub fn program<const N: usize>(case: &Case, rules: &Rules) -> Program {
         written: BTreeSet::new(),
         program: Program::default(),
     };
+    let mut servers = Vec::new();
     for (position, record) in case.wal.iter().enumerate() {
         if position == case.unseen {
             replay.begin_to_watch();
         }
-        replay.record(*record);
+        servers.push(replay.server);
+        match *record {
+            Record::Restart { from } => replay.restart(servers[from], &case.wal[from..position]),
+            record => replay.record(record),
+        }
     }
     replay.program.find_equal_snapshots();
     replay.program
@@ -128,6 +140,34 @@ impl<const N: usize> Replay<N> {
         self.known_from = self.server.next;
         self.program.start = self.server;
         self.program.steps.clear();
+    }
+
+    /// The server stops, and begins from a state of before with these records.
+    fn restart(&mut self, before: Server, again: &[Record]) {
+        if self.rules.stop_closes_first {
+            self.step(Action::RaiseFloor(u64::MAX));
+        }
+        let mut noted = BTreeSet::new();
+        self.table.for_each_of_all(|change| {
+            noted.insert(change.0);
+        });
+        let places = (0..COUNT).filter(|place| noted.contains(&self.ids[*place].0));
+        for place in places.filter(|_| self.rules.stop_moves_slots).collect::<Vec<_>>() {
+            self.step(Action::Move(place));
+        }
+        self.table.clear();
+        self.watches = false;
+        let announced = self.server.announced;
+        self.server = Server { announced, is_behind: true, ..before };
+        self.step(Action::Restart);
+        again.iter().for_each(|record| self.record(*record));
+        (self.server.is_behind, self.server.next_at_arrival) = (false, self.server.next);
+        self.step(Action::Nothing);
+        if self.rules.arrival_sets_floor {
+            self.step(Action::EnsureFloor(u64::from(self.server.next)));
+            self.known_from = self.server.next;
+        }
+        self.watches = true;
     }
 
     fn step(&mut self, action: Action) {
@@ -166,6 +206,7 @@ impl<const N: usize> Replay<N> {
                 self.begin_anew(self.rules.end_raises_floor, self.rules.end_moves_slots);
                 self.table.clear();
             }
+            Record::Restart { .. } => unreachable!("a restart is no part of what is replayed"),
             Record::CommitPreparedHere { xid, subs, messages } => self.commit_prepared_here(xid, subs, messages),
             Record::WriteHere { xid, file } => {
                 self.meet(xid);

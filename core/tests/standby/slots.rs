@@ -80,6 +80,10 @@ impl Slots {
         self.floor = self.floor.max(floor);
     }
 
+    pub fn forget_floor(&mut self) {
+        self.floor = 0;
+    }
+
     pub fn ensure_floor(&mut self, next: u64) {
         self.with_floor(|versions| versions.ensure_floor(next));
     }

@@ -32,6 +32,8 @@ pub enum Record {
     Abort { xid: u32, subs: &'static [u32] },
     /// Every transaction older than this has ended, also if no record says so.
     Running { oldest: u32 },
+    /// The standby stops here, and starts with what it had stored. It replays again from the record of this number on.
+    Restart { from: usize },
     /// The standby becomes a primary.
     EndOfRecovery,
     /// COMMIT PREPARED after the end of recovery. The backend does not know what the transaction has changed.
@@ -113,6 +115,11 @@ pub struct Rules {
     pub entries_rest_on_oid: bool,
     pub entries_rest_on_file: bool,
     pub catalogs_are_compared: bool,
+    pub stop_moves_slots: bool,
+    pub stop_closes_first: bool,
+    pub place_is_awaited: bool,
+    pub plans_from_before_are_told: bool,
+    pub arrival_sets_floor: bool,
 }
 
 pub const ALL_RULES: Rules = Rules {
@@ -136,4 +143,9 @@ pub const ALL_RULES: Rules = Rules {
     entries_rest_on_oid: true,
     entries_rest_on_file: true,
     catalogs_are_compared: true,
+    stop_moves_slots: true,
+    stop_closes_first: true,
+    place_is_awaited: true,
+    plans_from_before_are_told: true,
+    arrival_sets_floor: true,
 };

@@ -121,6 +121,12 @@ fn replay(program: &Program, world: &World) -> Option<World> {
         }
         Action::Move(place) => next.slots.change(place, |slot| slot.bump(0)),
         Action::RaiseFloor(floor) => next.slots.raise_floor(floor),
+        Action::EnsureFloor(floor) => next.slots.ensure_floor(floor),
+        Action::Restart => {
+            next.slots.forget_floor();
+            let readers = next.readers.into_iter();
+            next.readers = readers.map(|reader| reader.in_new_session(after.announced)).collect();
+        }
     }
     Some(next)
 }

@@ -19,16 +19,21 @@ use pgrx::pg_sys::RmgrIds;
 use crate::invalidation::definitions::Definitions;
 use crate::pg::wal_record::WalRecord;
 use crate::shmem;
-use publisher::{begin_anew, may_be_read, publisher, surely, switch_off};
+use publisher::{begin_anew, publisher, surely, switch_off};
 
 /// To be called before a record of either manager of the heap is replayed.
 ///
 /// # Safety
 /// Called by the startup process, with a record that it is about to replay.
 pub unsafe fn before_rows(record: WalRecord<'_>) {
-    if rows::is_change(record) && may_be_read() {
+    if rows::is_change(record) {
         // SAFETY: no other reference is alive, since this is not called while it runs.
-        surely(|| unsafe { publisher() }.note(record));
+        let publisher = unsafe { publisher() };
+        surely(|| {
+            if publisher.follows(record) {
+                publisher.note(record);
+            }
+        });
     }
 }
 
@@ -38,12 +43,11 @@ pub unsafe fn before_rows(record: WalRecord<'_>) {
 /// # Safety
 /// As for `before_rows`.
 pub unsafe fn before(record: WalRecord<'_>) -> Option<Definitions> {
-    if !may_be_read() {
-        return None;
-    }
     // SAFETY: as in `before_rows`.
     let publisher = unsafe { publisher() };
     surely(|| match record.manager() {
+        _ if !publisher.follows(record) => None,
+        RmgrIds::RM_XLOG_ID => None,
         RmgrIds::RM_XACT_ID => publisher.transaction(record),
         RmgrIds::RM_STANDBY_ID => {
             if let Some(oldest) = record.oldest_running() {
@@ -70,12 +74,20 @@ pub unsafe fn after(record: WalRecord<'_>, redefined: Definitions) {
 /// To be called when recovery ends, before transactions can be made here. Prepared transactions will be committed by
 /// sessions that do not know what they have changed: as after a restart, nothing is stored until they are over.
 pub fn recovery_ends() {
-    if may_be_read() {
-        surely(|| {
-            if let Some(store) = shmem::store_without_area() {
-                store.forget_past();
-            }
+    surely(|| {
+        if let Some(store) = shmem::store_without_area() {
+            store.forget_past();
             begin_anew();
-        });
-    }
+            store.replay().arrive();
+        }
+    });
+}
+
+/// To be called when the startup process ends in the midst of recovery, since the server stops.
+///
+/// # Safety
+/// As for `before_rows`.
+pub unsafe fn recovery_stops() {
+    // SAFETY: as in `before_rows`.
+    surely(|| unsafe { publisher() }.stop());
 }

@@ -16,7 +16,7 @@ use crate::pg::backend_local::Local;
 use crate::pg::compat::RelationFile;
 use crate::pg::wal_record::{Ended, WalRecord};
 use crate::pg::{backend, compat};
-use crate::shmem;
+use crate::{restart, shmem};
 
 /// Most files of which `known` tells at once. A power of two.
 const MOST_KNOWN: usize = 65_536;
@@ -39,6 +39,8 @@ pub struct Publisher {
     known_parts: [(u32, Change); MOST_KNOWN_PARTS],
     /// The last record of which parts were noted: others of the transaction often follow that name the same blocks.
     last: (u32, RelationFile, Blocks),
+    /// All records are followed from now on.
+    follows: bool,
 }
 
 /// The blocks that a record names, two at most.
@@ -55,6 +57,7 @@ static PUBLISHER: Local<UnsafeCell<Publisher>> = Local::new(UnsafeCell::new(Publ
     known: [NOTHING; MOST_KNOWN],
     known_parts: [(0, Change(0)); MOST_KNOWN_PARTS],
     last: (NOTHING.0, NOTHING.1, (None, None)),
+    follows: false,
 }));
 
 /// The publisher of this process.
@@ -66,11 +69,28 @@ pub unsafe fn publisher() -> &'static mut Publisher {
     unsafe { &mut *PUBLISHER.get() }
 }
 
-/// Returns true if there are sessions that read, or there will be without another restart. What was replayed before is
-/// protected by the floor of the versions: nothing is stored until all transactions of then are over.
-pub fn may_be_read() -> bool {
-    // SAFETY: a plain global of the startup process.
-    unsafe { pg_sys::standbyState >= STANDBY_SNAPSHOT_PENDING }
+/// Returns true if this record is the first one that is followed.
+///
+/// Without results of before a restart, that is so once there are sessions that read, or there will be without another
+/// restart. What was replayed before is protected by the floor of the versions: nothing is stored until all
+/// transactions of then are over. With such results, it is the first one that the last server has not replayed. If
+/// replay comes there another way, nothing of before counts.
+#[cold]
+#[inline(never)]
+fn begins_with(record: WalRecord<'_>) -> bool {
+    let Some(store) = shmem::store_without_area() else { return false };
+    let Some(awaited) = store.replay().awaited() else {
+        // SAFETY: a plain global of the startup process.
+        return store.versions().base_floor() != 0 || unsafe { pg_sys::standbyState >= STANDBY_SNAPSHOT_PENDING };
+    };
+    if record.wal_end() <= awaited.end {
+        return false;
+    }
+    if !restart::has_arrived(&store) {
+        begin_anew();
+        store.replay().arrive();
+    }
+    true
 }
 
 /// Runs what must not fail. If it does, the cache is switched off.
@@ -98,6 +118,14 @@ pub fn begin_anew() {
 }
 
 impl Publisher {
+    /// Returns true if what this record changes is to be published, as of all that follow.
+    pub fn follows(&mut self, record: WalRecord<'_>) -> bool {
+        if !self.follows {
+            self.follows = begins_with(record);
+        }
+        self.follows
+    }
+
     /// Notes what a transaction, which has not ended, has changed.
     pub fn note(&mut self, record: WalRecord<'_>) {
         let Some(file) = record.first_file() else { return };
@@ -265,6 +293,28 @@ impl Publisher {
             let (versions, definers) = (store.versions(), store.definers());
             for_each_slot(redefined, &commit, versions, |slot| versions.slot(slot).bump(commit.time));
             for_each_slot(redefined, &commit, versions, |slot| definers.leave(slot));
+        }
+    }
+
+    /// Outdates what rests on anything that those have changed who run now: that will not be known after the restart.
+    ///
+    /// Sessions may still read. So nothing may be stored any more before the versions move, or it would rest on those
+    /// from after that.
+    pub fn stop(&mut self) {
+        let Some(store) = shmem::store_without_area() else { return };
+        let (versions, now) = (store.versions(), backend::now());
+        versions.close();
+        let mut has_catalogs = false;
+        self.changes.for_each_of_all(|change| match change.kind() {
+            // Parts are noted beside their relations.
+            ChangeKind::Slot(slot) | ChangeKind::Anywhere(slot) if !versions.is_of_value(slot) => {
+                [slot, Versions::beside(slot)].into_iter().for_each(|slot| versions.slot(slot).bump(now));
+            }
+            ChangeKind::Slot(_) | ChangeKind::Anywhere(_) | ChangeKind::CatalogInPlace(_) => {}
+            ChangeKind::Catalog(_) => has_catalogs = true,
+        });
+        if has_catalogs {
+            begin_anew();
         }
     }
 

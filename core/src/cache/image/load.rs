@@ -49,6 +49,9 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         self.set_seed(facts.seed);
         let mut loaded = Loaded::default();
         loaded.is_cut = self.load_entries(&mut reader, label, &mut loaded, now).is_err();
+        // Those that are there now: some may have had to make room for others that came later.
+        self.for_each(|entry| (loaded.entries, loaded.bytes) = (loaded.entries + 1, loaded.bytes + entry.bytes()));
+        loaded.lost = loaded.lost.saturating_sub(loaded.entries);
         Ok(loaded)
     }
 
@@ -81,7 +84,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
     }
 
-    /// Loads all entries, beginning with the piece of this label.
+    /// Loads all entries, beginning with the piece of this label. Counts all of them as lost.
     fn load_entries(
         &self,
         reader: &mut Reader<'_, impl Read>,
@@ -100,13 +103,9 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
                 Kind::Entry => {
                     description.clear();
                     let whole = reader.content(&label)?.filter(|content| description.add_all(content).is_ok());
-                    let bytes = match whole.is_some() {
-                        true => self.load_entry(reader, &description, now)?,
-                        false => None,
-                    };
-                    match bytes {
-                        Some(bytes) => (loaded.entries, loaded.bytes) = (loaded.entries + 1, loaded.bytes + bytes),
-                        None => loaded.lost += 1,
+                    loaded.lost += 1;
+                    if whole.is_some() {
+                        self.load_entry(reader, &description, now)?;
                     }
                 }
             }
@@ -114,31 +113,26 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
     }
 
-    /// Loads one entry, whose chunks come next, and returns its bytes; `None` if it is damaged or finds no room.
-    fn load_entry(
-        &self,
-        reader: &mut Reader<'_, impl Read>,
-        description: &[u8],
-        now: i64,
-    ) -> Result<Option<u64>, Broken> {
+    /// Loads one entry, whose chunks come next, unless it is damaged or finds no room.
+    fn load_entry(&self, reader: &mut Reader<'_, impl Read>, description: &[u8], now: i64) -> Result<(), Broken> {
         let mut dependencies = Vec::new();
-        let Some(Described { key, chunks, new }) = described(description, &mut dependencies) else { return Ok(None) };
+        let Some(Described { key, chunks, new }) = described(description, &mut dependencies) else { return Ok(()) };
         if !new.dependencies.iter().all(|on| self.versions().version(on.slot) == on.version) {
-            return Ok(None);
+            return Ok(());
         }
-        let Ok(mut fill) = self.reserve(now) else { return Ok(None) };
+        let Ok(mut fill) = self.reserve(now) else { return Ok(()) };
         // What is worth more stays if this store is smaller.
         fill.compete();
         fill.note_time(new.execution_micros);
         let are_whole = self.load_chunks(reader, &mut fill, chunks, now);
         if are_whole != Ok(true) {
             self.abandon(fill);
-            return are_whole.map(|_| None);
+            return are_whole.map(drop);
         }
-        let Ok(pin) = self.publish(fill, key, new, now) else { return Ok(None) };
-        let bytes = self.view(&pin).bytes();
-        self.unpin(pin);
-        Ok(Some(bytes))
+        if let Ok(pin) = self.publish(fill, key, new, now) {
+            self.unpin(pin);
+        }
+        Ok(())
     }
 
     /// Loads the chunks of an entry. Returns true if all are whole and have room.

@@ -7,6 +7,7 @@
 //! | in the image | not in it, and made anew |
 //! |---|---|
 //! | slots, registry of tracked relations | base floor, what is known of prepared transactions |
+//! | of a standby: how far it had replayed | what its running transactions have changed: outdated before it is written |
 //! | the secret of keys | claims, seats, who is changing definitions: no process is left |
 //! | current answers and fragments; the speeds of runs | renditions, counters, counts of statements |
 
@@ -14,17 +15,20 @@ mod load;
 mod piece;
 mod save;
 
+use crate::cache::header::Header;
 use crate::cache::memory::{Arena, Locks};
 use crate::cache::store::Store;
 use crate::hash::Hash128;
+use crate::replay::WalPlaceWords;
 use crate::versions::places::LINES;
 use crate::versions::tracked::Line;
 use crate::versions::{Slot, ValueSlot};
 use std::fmt;
+use std::mem::offset_of;
 use std::sync::atomic::AtomicU64;
 
 /// The format of images. Another one needs another word.
-const FORMAT: u64 = u64::from_le_bytes(*b"arrowc01");
+const FORMAT: u64 = u64::from_le_bytes(*b"arrowc02");
 
 /// What must be the same when an image is read, besides the sizes of what it holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,6 +84,9 @@ pub struct Loaded {
     pub is_cut: bool,
 }
 
+/// How many parts there are.
+const PARTS: usize = 5;
+
 /// A part of the block that is saved word by word.
 struct Part {
     offset: usize,
@@ -89,13 +96,15 @@ struct Part {
 }
 
 impl<L: Locks, A: Arena> Store<'_, L, A> {
-    fn saved_parts(&self) -> [Part; 4] {
+    fn saved_parts(&self) -> [Part; PARTS] {
         let words = |count: usize, size: usize| count * size / size_of::<u64>();
         let layout = self.layout;
+        let awaited = layout.header + offset_of!(Header, constant.awaited);
         [
             Part { offset: layout.slots, words: words(layout.slot_count, size_of::<Slot>()), is_needed: true },
             Part { offset: layout.values, words: words(layout.value_count, size_of::<ValueSlot>()), is_needed: true },
             Part { offset: layout.tracked, words: words(LINES, size_of::<Line>()), is_needed: true },
+            Part { offset: awaited, words: size_of::<WalPlaceWords>() / size_of::<u64>(), is_needed: true },
             Part { offset: layout.speeds, words: layout.speed_count, is_needed: false },
         ]
     }
@@ -115,17 +124,17 @@ struct Facts {
     saved_at: i64,
     seed: u64,
     /// Words of each part.
-    sizes: [u64; 4],
+    sizes: [u64; PARTS],
 }
 
 impl Facts {
-    const WORDS: usize = 11;
+    const WORDS: usize = 7 + PARTS;
 
     fn to_words(self) -> [u64; Self::WORDS] {
         let Origin { data, software } = self.origin;
-        let [slots, values, lines, speeds] = self.sizes;
+        let [slots, values, lines, awaited, speeds] = self.sizes;
         let at = self.saved_at.cast_unsigned();
-        [FORMAT, data.hi, data.lo, software.hi, software.lo, at, self.seed, slots, values, lines, speeds]
+        [FORMAT, data.hi, data.lo, software.hi, software.lo, at, self.seed, slots, values, lines, awaited, speeds]
     }
 
     fn of_words(words: [u64; Self::WORDS]) -> Result<Self, Unusable> {
