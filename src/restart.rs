@@ -95,16 +95,16 @@ fn taken_file() -> io::Result<File> {
     Ok(file)
 }
 
-/// Saves the cache, if the postmaster ends as it should. All other processes have ended by then, and the last
-/// checkpoint is written.
+/// Saves the cache, if the postmaster ends as it should, or before anybody has used what it has loaded. All other
+/// processes have ended by then, and the last checkpoint is written.
 unsafe extern "C-unwind" fn at_exit(code: i32, _: pg_sys::Datum) {
     // SAFETY: a plain global; children forget this callback.
-    if code != 0 || unsafe { pg_sys::IsUnderPostmaster } || !settings::save_on_shutdown() {
+    if unsafe { pg_sys::IsUnderPostmaster } || !settings::save_on_shutdown() {
         return;
     }
     // SAFETY: the server calls this; no frame between has destructors.
     unsafe {
-        edge(|| match caught(save) {
+        edge(|| match caught(|| save(code != 0)) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => error::log_not_saved(&error.to_string()),
             Err(_) => error::log_not_saved("Writing the file has failed."),
@@ -150,8 +150,12 @@ fn arrives(store: &SharedStore, place: WalPlace) -> bool {
 }
 
 /// It is not waited until the file has reached the disk: if it does not, its checks tell.
-fn save() -> io::Result<()> {
+fn save(has_failed: bool) -> io::Result<()> {
     let Some(store) = shmem::store_without_area().filter(|store| store.entries() > 0) else { return Ok(()) };
+    // Whoever uses the versions first sets the floor.
+    if has_failed && store.versions().base_floor() != 0 {
+        return Ok(());
+    }
     let Some(server) = control_file::shut_down().filter(|server| can_be_saved(&store, *server)) else { return Ok(()) };
     let software = SOFTWARE.get().copied().flatten().ok_or_else(|| io::Error::other(UNKNOWN_SOFTWARE))?;
     let origin = Origin { data: server.data, software };

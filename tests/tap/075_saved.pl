@@ -65,6 +65,16 @@ for my $mode (qw(fast smart))
 is_deeply(
 	[ answer($node, $queries[0], before => 'SET ROLE reader;') ]->[1], 'MISS', 'another role has answers of its own');
 
+# A start that fails when the file was read: nobody has used what was in it.
+my $hba = $node->data_dir . '/pg_hba.conf';
+$node->stop;
+rename $hba, "$hba.kept" or die "$hba: $!";
+ok(!$node->start(fail_ok => 1), 'a server without pg_hba.conf does not start');
+ok(-f $file, 'it leaves the file');
+rename "$hba.kept", $hba or die "$hba: $!";
+$node->start;
+is_deeply(statuses(all_answers()), { HIT => 80 }, 'all answers are hits when it starts then');
+
 # What was changed before the stop, or is changed after the start, is computed anew.
 my ($t, $u) = ('SELECT sum(a) FROM t', 'SELECT sum(a) FROM u');
 answers_are($node, $t, '316000', [ 'MISS', 'HIT' ], 'stored');
