@@ -78,7 +78,7 @@ impl MissRun {
         self.is_timed
             && self
                 .most
-                .get_or_init(|| row_bound::of(query.plan(), params, query.snapshot_data()))
+                .get_or_init(|| row_bound::of(query.plan(), params))
                 .is_some_and(|most| self.rows >= most)
     }
 

@@ -18,7 +18,7 @@
 //! | May a stored part raise an error that its statement need not raise? | `failures` |
 //! | What does a comment before the statement ask? | `statement_terms`, `statement_text` |
 //! | May another statement change the cursor's row? | `updatable_cursor` |
-//! | How many rows can there be at most? | `row_bound`, `primary_key` |
+//! | How many rows can there be at most? | `row_bound` |
 //! | Which leaves of a partitioned table may hold rows that a query asks for? | `partitions` |
 //! | Where in a plan are the parts that an answer is combined of? | `scan_of_parts` |
 //!
@@ -51,7 +51,6 @@ pub mod partitions;
 pub mod plan_marker;
 pub mod planner_input;
 mod present_settings;
-mod primary_key;
 pub mod relation_policy;
 pub mod relations;
 mod repeatability;

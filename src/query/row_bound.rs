@@ -1,23 +1,16 @@
 //! How many rows a plan can give at most, as far as its topmost nodes prove that: LIMIT, an aggregate without GROUP BY,
-//! nothing to read, or one table whose primary key is given. A client that reads with a limit of rows leaves a query
-//! before its end is seen. If it has read as many rows as there can be, it has read all.
+//! or nothing to read. A client that reads with a limit of rows leaves a query before its end is seen. If it has read as
+//! many rows as there can be, it has read all.
 
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::node_table::{ADDS_NO_ROWS, in_plan};
-use super::primary_key::lets_one_through;
 use crate::pg::given_values::given;
 use crate::pg::tree::{Tree, child, match_node};
-use crate::pg::tree_search::entry_at;
 
-/// The most rows that a plan gives with these parameters under a snapshot; `None` if it does not prove a bound.
-pub fn of(
-    plan: Tree<'_, pg_sys::PlannedStmt>,
-    params: Option<Tree<'_, pg_sys::ParamListInfoData>>,
-    snapshot: Option<&pg_sys::SnapshotData>,
-) -> Option<u64> {
-    let top = child!(plan.planTree)?;
-    most(top, params).or_else(|| is_row_of_key(plan, top, snapshot?).then_some(1))
+/// The most rows that a plan gives with these parameters; `None` if it does not prove a bound.
+pub fn of(plan: Tree<'_, pg_sys::PlannedStmt>, params: Option<Tree<'_, pg_sys::ParamListInfoData>>) -> Option<u64> {
+    most(child!(plan.planTree)?, params)
 }
 
 /// How many rows the LIMIT that is the topmost node of a plan lets through; `None` if that is not known.
@@ -25,25 +18,6 @@ pub fn limit(plan: Tree<'_, pg_sys::PlannedStmt>, params: Option<Tree<'_, pg_sys
     let top = child!(plan.planTree)?.as_node();
     let limit = top.as_a::<pg_sys::Limit>()?;
     number(child!(limit.limitCount)?, params)
-}
-
-/// Returns true if the topmost node scans a table for the one row that has some primary key.
-fn is_row_of_key(
-    plan: Tree<'_, pg_sys::PlannedStmt>,
-    top: Tree<'_, pg_sys::Plan>,
-    snapshot: &pg_sys::SnapshotData,
-) -> bool {
-    let node = top.as_node();
-    let null = std::ptr::null_mut();
-    let (place, found_by) = match_node! { node;
-        SeqScan(scan) => (scan.scan.scanrelid, null),
-        IndexScan(scan) => (scan.scan.scanrelid, scan.indexqualorig),
-        BitmapHeapScan(scan) => (scan.scan.scanrelid, scan.bitmapqualorig),
-        _ => return false,
-    };
-    let table = entry_at(child!(plan.rtable), place);
-    snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC
-        && table.is_some_and(|table| lets_one_through(table.relid, place, &[found_by, top.qual], snapshot))
 }
 
 /// The most rows that a node gives.
