@@ -44,8 +44,8 @@ static USED: Local<Cell<bool>> = Local::new(Cell::new(false));
 struct Missed<'m> {
     /// Its key.
     key: CacheKey,
-    /// The form of its query, if it is known.
-    form: Option<FormId>,
+    /// The form of its query.
+    form: FormId,
     /// The versions that it will rest on.
     dependencies: &'m [Dependency],
     /// True if rows may change while it is computed.
@@ -72,15 +72,13 @@ struct Bounds {
 /// Has a miss computed by one of those who ask at the same time. `ask` looks the question up once more.
 pub fn share(store: &SharedStore, found: Found, ask: impl Fn() -> Result<Found, Reason>) -> Found {
     let Found::Miss(mut miss) = found else { return found };
-    if miss.refused.is_some() {
-        return Found::Miss(miss);
-    }
+    let form = miss.statement.as_ref().map(|missed| missed.form).filter(|_| miss.refused.is_none());
+    let Some(form) = form else { return Found::Miss(miss) };
     let mut until = None;
     let Guarantees { stale_bound, known_good, catalogs, .. } = miss.guarantees;
     let wanted = stale_bound
         .map_or(Wanted::Current, |bound| late(store, known_good, backend::now().saturating_sub(bound), catalogs));
     // Who accepts an outdated answer looks for it again before it waits: by now somebody else computes the next one.
-    let form = miss.statement.as_ref().map(|missed| missed.form);
     let mut sleeps = stale_bound.is_none();
     loop {
         let missed = Missed { key: miss.key, form, dependencies: &miss.guarantees.dependencies, wanted };
@@ -176,12 +174,12 @@ pub fn transaction_ended() {
 }
 
 /// How long a statement of this form waits at most; `None` if it does not wait, and nobody for it.
-fn longest_wait(store: &SharedStore, form: Option<FormId>) -> Option<Bounds> {
+fn longest_wait(store: &SharedStore, form: FormId) -> Option<Bounds> {
     let most = settings::max_wait();
     if most.is_zero() {
         return None;
     }
-    let times = form.map(|form| store.speed(form.0)).unwrap_or_default();
+    let times = store.speed(form.0);
     let usual = Duration::from_micros(times.plain_micros);
     if times.executions > 0 && usual < SHORTEST_RUN {
         return None;
