@@ -12,7 +12,6 @@ Some files stand beside these in src/query, and are none of them, since no answe
 * repeatability.rs: which answers are compared at verify_sample_rate. A mistake there is a false alarm, or an answer that is not compared.
 * clock_settling.rs: which values of the clock are worth being in a key. Either answer makes a right one.
 * statement_text.rs: what a hint asks. Whoever asks for outdated answers (src/lookup/staleness.rs) gets others than the kernel's.
-* trust_advice.rs: warnings and sentences about extensions. What is accepted stands in trusted_extensions.rs.
 """
 
 import re

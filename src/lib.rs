@@ -79,7 +79,7 @@ fn start() {
         return;
     }
     pg::allocator::prepare();
-    settings::define(Some(query::trust_advice::check_list));
+    settings::define();
     pg::client::remember();
     pg::server_settings::find_places();
     hooks::install();

@@ -6,8 +6,8 @@
 use std::ffi::{CStr, CString};
 use std::time::Duration;
 
+use pgrx::PostgresGucEnum;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, GucValue};
-use pgrx::{PostgresGucEnum, pg_sys};
 
 /// `CARGO_PKG_VERSION` as a C string.
 pub const VERSION_TEXT: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
@@ -96,6 +96,14 @@ settings! {
     c"Only queries that usually take at least this long are computed from stored parts."
     c"0 means all that were executed before."
 
+    // Which functions are accepted.
+
+    /// Extensions whose immutable functions count like built-in ones. Decides on answers, so that only superusers set
+    /// it.
+    TRUSTED_EXTENSIONS: Option<CString> = Some(c""); define_string_guc(c"pg_arrow_cache.trusted_extensions"), Suset;
+    c"Extensions whose immutable functions, operators and operator classes count like built-in ones."
+    c"Names, separated by commas."
+
     // What a change outdates.
 
     /// Off: this session stores no answer that outlives changes of other rows, and notes no values that it changes.
@@ -138,9 +146,6 @@ settings! {
     c"Version of the library that the server has loaded." c""
 }
 
-/// Extensions whose immutable functions count like built-in ones. Has a hook of its own, so that it has no row.
-static TRUSTED_EXTENSIONS: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
-
 /// Which statements `log_decisions` logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PostgresGucEnum)]
 pub enum LogDecisions {
@@ -155,26 +160,11 @@ pub enum LogDecisions {
     All,
 }
 
-/// Defines all settings and reserves the prefix. Called once, from `_PG_init`. The server calls `check_trusted` for
-/// each list of trusted extensions before it takes it.
-pub fn define(check_trusted: pg_sys::GucStringCheckHook) {
+/// Defines all settings and reserves the prefix. Called once, from `_PG_init`.
+pub fn define() {
     define_rows();
-    // SAFETY: the only hook is one that the caller has guarded. A plain C call with a NUL-terminated literal, in the
-    // postmaster during preload.
-    unsafe {
-        GucRegistry::define_string_guc_with_hooks(
-            c"pg_arrow_cache.trusted_extensions",
-            c"Extensions whose immutable functions, operators and operator classes count like built-in ones.",
-            c"Names, separated by commas.",
-            &TRUSTED_EXTENSIONS,
-            GucContext::Suset,
-            GucFlags::default(),
-            check_trusted,
-            None,
-            None,
-        );
-        kept!(pg_sys::MarkGUCPrefixReserved(c"pg_arrow_cache".as_ptr()));
-    }
+    // SAFETY: a plain C call with a NUL-terminated literal, in the postmaster during preload.
+    unsafe { kept!(pg_sys::MarkGUCPrefixReserved(c"pg_arrow_cache".as_ptr())) };
 }
 
 /// What a setting is now. pgrx's own getter also asks which thread it runs on, which costs a call of the dynamic

@@ -76,10 +76,7 @@ impl MissRun {
         // SAFETY: the parameters of a query are null or valid as long as it.
         let params = unsafe { Tree::enter(query.params()) };
         self.is_timed
-            && self
-                .most
-                .get_or_init(|| row_bound::of(query.plan(), params))
-                .is_some_and(|most| self.rows >= most)
+            && self.most.get_or_init(|| row_bound::of(query.plan(), params)).is_some_and(|most| self.rows >= most)
     }
 
     /// The result has been read to its end: stores it if it is worth storing and nothing has changed since the start.

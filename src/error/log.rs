@@ -19,14 +19,6 @@ pub fn warn_of_difference(query_id: i64, stored: u64, executed: u64) {
         .report(PgLogLevel::WARNING);
 }
 
-/// Warns whoever names an extension among the trusted ones that this changes nothing.
-pub fn warn_of_useless_trust(extension: &str) {
-    let message = format!("trusting the extension \"{extension}\" changes nothing");
-    ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, message, "pg_arrow_cache")
-        .set_detail("Its functions read tables, files or state of the session.")
-        .report(PgLogLevel::WARNING);
-}
-
 /// Tells the client that a check could not compare everything.
 pub fn notice_undecided_check() {
     let message = "others were changing the cache all the time: its records, lists and bytes could not be compared";

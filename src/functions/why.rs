@@ -34,7 +34,7 @@ use crate::query::opened_relations::opened_by;
 use crate::query::planner_input;
 use crate::query::relations::{self, RelationRefusal};
 use crate::query::scan_of_parts::is_combined;
-use crate::query::trust_advice::prospect;
+use crate::query::trusted_extensions::{extension_of, is_listed, of_pure};
 use crate::shmem::{self, SharedStore};
 use crate::{export, settings};
 
@@ -212,6 +212,19 @@ fn told(offender: Offender) -> Vec<u8> {
         }
         Offender::Relation(relation) => reads(relation),
     }
+}
+
+/// What trusting the extension that a function belongs to would change, as the end of the sentence "It calls …".
+/// Nothing if it belongs to none.
+fn prospect(function: pg_sys::Oid) -> Option<(&'static CStr, &'static str)> {
+    let extension = extension_of(pg_sys::ProcedureRelationId, function)?;
+    let sentence = match of_pure(function) {
+        Some(_) if !is_listed(extension.name) => {
+            ", which would count like a built-in one if pg_arrow_cache.trusted_extensions named that extension"
+        }
+        _ => ", which trusting that extension does not change",
+    };
+    Some((extension.name, sentence))
 }
 
 /// Parses, analyzes and rewrites a text that is one SELECT. Returns the types of its parameters, too.

@@ -4,7 +4,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | May the answer to this query be kept? | `eligibility` (nodes: `node_table`), `volatility` (functions: `function_table`), `trusted_extensions` (what users are told: `trust_advice`), `types` |
+//! | May the answer to this query be kept? | `eligibility` (nodes: `node_table`), `volatility` (functions: `function_table`), `trusted_extensions`, `types` |
 //! | Which values of the clock does it ask for? | `clock` (which are worth being in a key: `clock_settling`) |
 //! | Which texts are constants wherever they pass through? | `constant_texts` (`enclosing`: the queries around a node) |
 //! | … over these relations? | `relations`, `relation_policy` (what owners say), `planner_input` (virtual columns, indexes) |
@@ -60,7 +60,6 @@ pub mod scan_of_parts;
 pub mod shown_clock;
 pub mod statement_terms;
 pub mod statement_text;
-pub mod trust_advice;
 pub mod trusted_extensions;
 pub mod types;
 pub mod unread_columns;

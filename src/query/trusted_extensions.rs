@@ -23,7 +23,7 @@ const COMPILED: [u32; 2] = [INTERNAL_LANGUAGE, C_LANGUAGE];
 
 /// Which functions of an extension are safe, among those in C that are declared IMMUTABLE and have arguments and
 /// results of plain types. Lists have spaces between the names.
-pub(super) enum Safe {
+enum Safe {
     /// These.
     Only(&'static str),
     /// All but those of `names`, and those with arguments or results of `types`, as `scripts/functions/extension.py`
@@ -34,7 +34,7 @@ pub(super) enum Safe {
 }
 
 /// Extensions of which not all is safe, as far as they are known.
-pub(super) const KNOWN: &[(&str, Safe)] = &[
+const KNOWN: &[(&str, Safe)] = &[
     // Whether it accepts a wrong check digit is state of the session.
     ("isn", Safe::Nothing),
     // The others read thresholds, which are settings.

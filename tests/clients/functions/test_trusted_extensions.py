@@ -169,20 +169,3 @@ def test_who_may_set_it(made, connect):
             made.execute("SET pg_arrow_cache.trusted_extensions = 'citext'")
     finally:
         made.execute("RESET ROLE; DROP ROLE trusts_nothing")
-
-
-def test_warns_of_names_that_change_nothing(session):
-    said = []
-    session.add_notice_handler(lambda notice: said.append((notice.severity, notice.message_primary)))
-    useless = [("WARNING", f'trusting the extension "{name}" changes nothing') for name in ("unaccent", "isn")]
-    for text, warnings in (("SET pg_arrow_cache.trusted_extensions = 'citext, Unaccent,isn'", useless),
-                           ("SET pg_arrow_cache.trusted_extensions = 'citext, hstore, postgis, another'", []),
-                           ("SELECT set_config('pg_arrow_cache.trusted_extensions', 'isn', false)", useless[1:]),
-                           ("SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET force_parallel_mode = on"
-                            if session.info.server_version < 160000 else "SET debug_parallel_query = on", []),
-                           ("SELECT count(*) FROM pg_class", []),
-                           ("RESET pg_arrow_cache.trusted_extensions", [])):
-        said.clear()
-        session.execute(text)
-        assert said == warnings, text
-    session.execute("RESET ALL")
