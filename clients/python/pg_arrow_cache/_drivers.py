@@ -15,7 +15,7 @@ import contextlib
 import json
 import queue
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,7 +48,7 @@ class Psycopg:
         return self._copied(f"COPY ({self._bound(query, parameters)}) TO STDOUT")
 
     def names(self, query: str, parameters: Any) -> list[str]:
-        with self._cursor() as cursor:
+        with self._connection.cursor() as cursor:
             cursor.execute(no_rows(self._bound(query, parameters)))
             return [column.name for column in cursor.description or ()]
 
@@ -66,12 +66,8 @@ class Psycopg:
             return query
         return str(self._module.ClientCursor(self._connection).mogrify(query, parameters))
 
-    def _cursor(self) -> Any:
-        # Not by the connection, whose cursors may be of another class, and give rows of another shape.
-        return self._module.Cursor(self._connection)
-
     def _copied(self, statement: str) -> Iterator[bytes]:
-        with self._cursor() as cursor, cursor.copy(statement) as pieces:
+        with self._connection.cursor() as cursor, cursor.copy(statement) as pieces:
             try:
                 yield from pieces
             except GeneratorExit:
@@ -84,7 +80,7 @@ class AsyncPsycopg(Psycopg):
     """An asynchronous connection of psycopg 3."""
 
     async def names(self, query: str, parameters: Any) -> list[str]:  # type: ignore[override]
-        async with self._cursor() as cursor:
+        async with self._connection.cursor() as cursor:
             await cursor.execute(no_rows(self._bound(query, parameters)))
             return [column.name for column in cursor.description or ()]
 
@@ -93,11 +89,8 @@ class AsyncPsycopg(Psycopg):
             return query
         return str(self._module.AsyncClientCursor(self._connection).mogrify(query, parameters))
 
-    def _cursor(self) -> Any:
-        return self._module.AsyncCursor(self._connection)
-
     async def _copied(self, statement: str) -> AsyncIterator[bytes]:  # type: ignore[override]
-        async with self._cursor() as cursor, cursor.copy(statement) as pieces:
+        async with self._connection.cursor() as cursor, cursor.copy(statement) as pieces:
             try:
                 async for piece in pieces:
                     yield piece
@@ -119,11 +112,8 @@ class Psycopg2(Psycopg):
     def _bound(self, query: str, parameters: Any) -> str:
         if not parameters:
             return query
-        with self._cursor() as cursor:
+        with self._connection.cursor() as cursor:
             return str(cursor.mogrify(query, parameters), self._module.encodings[self._connection.encoding])
-
-    def _cursor(self) -> Any:
-        return self._module.cursor(self._connection)
 
     def _copied(self, statement: str) -> Iterator[bytes]:
         # Pieces, and then the error or None.
@@ -132,7 +122,7 @@ class Psycopg2(Psycopg):
         def run() -> None:
             end = None
             try:
-                with self._cursor() as cursor:
+                with self._connection.cursor() as cursor:
                     cursor.copy_expert(statement, SimpleNamespace(write=pieces.put))
             except BaseException as error:
                 end = error
@@ -182,7 +172,7 @@ class Adbc:
             cursor.execute(no_rows(query), parameters or None)
             return [column[0] for column in cursor.description or ()]
 
-    def _column(self, query: str, parameters: Any) -> Iterator[Any]:
+    def _column(self, query: str, parameters: Any) -> Generator[Any, None, None]:
         with self._connection.cursor() as cursor:
             cursor.execute(query, parameters or None)
             # Not as a reader, of which the errors would have no SQLSTATE.

@@ -52,15 +52,14 @@ class Messages:
 def known_size(data: memoryview) -> int:
     """The size of the message at the beginning of `data`, or of its metadata if these are not complete."""
     (length,) = struct.unpack_from("<I", data, 4)
-    size = PREFIX + length
+    size: int = PREFIX + length
     if length == 0 or len(data) < size:
         return size
     # The metadata are a flatbuffer. Its table `Message` has the length of the body as its fourth field.
     metadata = data[PREFIX:size]
     (table,) = struct.unpack_from("<I", metadata)
-    (to_fields,) = struct.unpack_from("<i", metadata, table)
-    (vtable_bytes,) = struct.unpack_from("<H", metadata, table - to_fields)
-    if vtable_bytes < 12:
-        return size
-    (field,) = struct.unpack_from("<H", metadata, table - to_fields + 10)
-    return size + (struct.unpack_from("<q", metadata, table + field)[0] if field else 0)
+    vtable = table - struct.unpack_from("<i", metadata, table)[0]
+    (vtable_bytes,) = struct.unpack_from("<H", metadata, vtable)
+    (field,) = struct.unpack_from("<H", metadata, vtable + 10) if vtable_bytes >= 12 else (0,)
+    body: int = struct.unpack_from("<q", metadata, table + field)[0] if field else 0
+    return size + body

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -36,7 +36,7 @@ def moment(form: str, largest: int, epoch: int) -> Decode:
     """A date or a timestamp. Infinity is the largest number, and minus infinity its negative."""
 
     def decode(data: bytes) -> int:
-        (value,) = struct.unpack(form, data)
+        value: int = struct.unpack(form, data)[0]
         return max(value, -largest) if value in (largest, -largest - 1) else value + epoch
 
     return decode
@@ -112,6 +112,8 @@ class Type:
     decode: Decode
     # What makes the readable form of a value, given as an expression in SQL. `None` if the value itself is readable.
     made_by: Callable[[str], str] | None = None
+    # Whether a cast to text makes it, too, as it does for all elements of an array at once.
+    is_cast: bool = False
 
     def field(self, name: str) -> pa.Field:
         return pa.field(name, self.arrow, metadata={"POSTGRESQL:type": self.name})
@@ -127,8 +129,7 @@ def type_of(oid: int, types: Mapping[str, Any]) -> Type:
     if here["built_in"] and name in SCALARS:
         return Type(name, *SCALARS[name])
     if here["kind"] == "d":
-        base = type_of(here["base"], types)
-        return Type(name, base.arrow, base.decode, base.made_by)
+        return replace(type_of(here["base"], types), name=name)
     if here["kind"] == "e":
         return Type(name, *text)
     if here["element"]:
@@ -136,8 +137,9 @@ def type_of(oid: int, types: Mapping[str, Any]) -> Type:
     if here["kind"] == "c":
         attributes = here["attributes"] or []
         return row_of(name, [(name, quoted, type_of(oid, types)) for name, quoted, oid in attributes])
-    # The text that the type's output function gives. A cast to text would give another one for inet.
-    return Type(name, *text, lambda value: given(value, f"pg_catalog.concat({value})"))
+    # The text that the type's output function gives. An extension may have made a cast that gives another one.
+    decode = without_mask if name == "inet" else text[1]
+    return Type(name, pa.string(), decode, lambda value: given(value, f"pg_catalog.concat({value})"), here["built_in"])
 
 
 def given(value: str, expression: str) -> str:
@@ -146,12 +148,9 @@ def given(value: str, expression: str) -> str:
 
 
 def array_of(name: str, element: Type) -> Type:
-    made_by = None
-    if element.made_by and not pa.types.is_string(element.arrow):
+    if element.made_by and not element.is_cast:
         raise NotImplementedError(f"without pg_arrow_cache on the server, values of the type {name} cannot be read")
-    if element.made_by:
-        made_by = "{}::pg_catalog.text[]".format
-    decode_element = without_mask if element.name == "inet" else element.decode
+    made_by = "{}::pg_catalog.text[]".format if element.made_by else None
     first = 0 if name in ("oidvector", "int2vector") else 1
 
     def decode(data: bytes) -> list[Any]:
@@ -160,13 +159,13 @@ def array_of(name: str, element: Type) -> Type:
             return []
         if dimensions != 1 or struct.unpack_from(">i", data, 16) != (first,):
             raise ValueError(f"an array of the type {name} has several dimensions, or another lower bound than {first}")
-        return list(parts(data, 20, 0, [decode_element] * struct.unpack_from(">i", data, 12)[0]))
+        return list(parts(data, 20, 0, [element.decode] * struct.unpack_from(">i", data, 12)[0]))
 
     return Type(name, pa.list_(element.field("item")), decode, made_by)
 
 
 def without_mask(data: bytes) -> str:
-    """An address as its output function writes it. The cast to text adds a mask where that leaves it out."""
+    """The text of an inet. Its cast to text adds a mask where its output function leaves it out."""
     address = data.decode()
     return address.removesuffix("/128" if ":" in address else "/32")
 
@@ -174,16 +173,17 @@ def without_mask(data: bytes) -> str:
 def row_of(name: str, attributes: Sequence[tuple[str, str, Type]]) -> Type:
     names = [attribute for attribute, _, _ in attributes]
     decoders = [kind.decode for _, _, kind in attributes]
-    made_by = None
-    if any(kind.made_by for _, _, kind in attributes):
-        def made_by(value: str) -> str:
-            members = ", ".join(kind.readable(f"({value}).{quoted}") for _, quoted, kind in attributes)
-            return given(value, f"ROW({members})")
+
+    def made_by(value: str) -> str:
+        members = ", ".join(kind.readable(f"({value}).{quoted}") for _, quoted, kind in attributes)
+        return given(value, f"ROW({members})")
 
     def decode(data: bytes) -> dict[str, Any]:
         return dict(zip(names, parts(data, 4, 4, decoders)))
 
-    return Type(name, pa.struct([kind.field(name) for name, _, kind in attributes]), decode, made_by)
+    is_readable = not any(kind.made_by for _, _, kind in attributes)
+    fields = [kind.field(name) for name, _, kind in attributes]
+    return Type(name, pa.struct(fields), decode, None if is_readable else made_by)
 
 
 def parts(data: bytes, offset: int, skipped: int, decoders: Sequence[Decode]) -> Iterator[Any]:
@@ -235,7 +235,7 @@ class PlainRows:
 
     def feed(self, piece: bytes) -> Iterator[pa.Schema | pa.RecordBatch]:
         yield from self._schema_once()
-        *lines, self._rest = (self._rest + piece).split(b"\n")
+        *lines, self._rest = (self._rest + bytes(piece)).split(b"\n")
         for line in lines:
             row = bytes.fromhex(line.decode())
             self._rows.append(tuple(parts(row, 4, 4, self._decoders)))
@@ -254,6 +254,8 @@ class PlainRows:
             yield self._schema
 
     def _batch(self) -> pa.RecordBatch:
-        columns = [pa.array(values, field.type) for values, field in zip(zip(*self._rows), self._schema)]
-        self._rows, self._bytes = [], 0
+        rows, self._rows, self._bytes = self._rows, [], 0
+        if not self._decoders:
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
+        columns = [pa.array(values, field.type) for values, field in zip(zip(*rows), self._schema)]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)

@@ -44,6 +44,7 @@ def expect_same(client, query, parameters=None):
         assert isinstance(found, Exception), found
         return
     assert not isinstance(found, Exception), found
+    assert found.shape == wanted.shape
     assert list(fields(found.schema)) == list(fields(wanted.schema))
     for theirs, ours in zip(wanted.columns, found.columns):
         if pa.types.is_floating(theirs.type):
@@ -70,6 +71,7 @@ CREATE TYPE inner_row AS (price numeric(10,2), span interval, host inet);
 CREATE TYPE outer_row AS (n int, part inner_row, moods mood[]);
 CREATE DOMAIN prices AS numeric[];
 CREATE DOMAIN place AS outer_row;
+CREATE DOMAIN host AS inet;
 CREATE TYPE shrinking AS (a int, b int, c numeric);
 ALTER TYPE shrinking DROP ATTRIBUTE b;
 """
@@ -82,7 +84,9 @@ ALTER TYPE shrinking DROP ATTRIBUTE b;
     "'{1.50,NULL,NaN}'::prices", "ROW(1, ROW(2, NULL, '::1/64'), NULL)::outer_row::place", "ROW(1, 2.5)::shrinking",
     "'{1 day,NULL}'::interval[]", "'{10.0.0.1,10.0.0.1/8,::1,::/0}'::inet[]", "'{10.0.0.0/8,::/0}'::cidr[]",
     "'{\"[1,2)\",empty}'::int4range[]", "'{\"{}\",null}'::json[]", "'{2,1}'::jsonb[]", "'{{1.5},{2.5}}'::numeric[]", "'[2:2]={1 day}'::interval[]",
-    "'{}'::numeric[]", "NULL::interval[]", "ROW(1, 'a')", "ARRAY[ROW(1, 'a')]", "'literal'", "NULL"])
+    "'{10.0.0.1,10.0.0.1/8,NULL}'::host[]", "'10.0.0.1'::host", "'10.0.0.1/32'::cidr", "timestamp '294276-12-31'", "date '5874897-12-31'",
+    "'{{a,b}}'::\"char\"[]", "'{a,\"\"}'::\"char\"[]", "'{t,f}'::bool[]", "'{<a/>}'::xml[]", "'{pg_class}'::regclass[]",
+    "'{ab,c}'::char(3)[]", "'{}'::numeric[]", "NULL::interval[]", "ROW(1, 'a')", "ARRAY[ROW(1, 'a')]", "'literal'", "NULL"])
 def test_nested_types(client_of, session, value):
     session.execute(NESTED)
     client = client_of("psycopg")
@@ -93,6 +97,10 @@ def test_what_cannot_be_read(client_of, session):
     session.execute(NESTED)
     client = client_of("psycopg")
     client.package.has_extension[client.connection] = False
+    session.execute("CREATE TYPE small AS RANGE (subtype = int2)")
+    assert client.read("SELECT '[1,2)'::small AS v").to_pydict() == {"v": ["[1,2)"]}
+    with pytest.raises(NotImplementedError, match="values of the type _small cannot be read"):
+        client.read("SELECT '{}'::small[] AS v")
     with pytest.raises(NotImplementedError, match="values of the type _inner_row cannot be read"):
         client.read("SELECT NULL::inner_row[] AS v")
     with pytest.raises(NotImplementedError, match="limit: pg_arrow_cache is needed"):
@@ -106,7 +114,7 @@ def test_what_cannot_be_read(client_of, session):
     "SELECT 1 AS a, 2 AS a, 3 AS \"o\"\"dd %\", 4", "SELECT 'x' ORDER BY 1", "VALUES (1, 'a'), (2, 'b')", "TABLE sales",
     "WITH w AS (SELECT 1 AS n) SELECT n, 1.50 AS price FROM w;", "SELECT generate_series(1, 3) AS n -- the end",
     "SELECT i, repeat('x', i) AS t, i / 3.0 AS n, '{1,2}'::int[] AS l, now() - now() AS s, 'ä\\x'::bytea FROM generate_series(1, 2000) AS i",
-    "SELECT 'a\nb\\c\t''ä' AS text, NULL AS nothing", "SELECT * FROM sales WHERE false", "SELECT 'a' LIKE '%s' AS a"])
+    "SELECT 'a\nb\\c\t''ä' AS text, NULL AS nothing", "SELECT * FROM sales WHERE false", "SELECT FROM generate_series(1, 3)", "SELECT 'a' LIKE '%s' AS a"])
 def test_queries(client, session, query):
     session.execute("CREATE TABLE sales AS SELECT 1 AS id, 2.50 AS amount")
     expect_same(client, query)
