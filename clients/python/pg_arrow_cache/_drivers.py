@@ -175,14 +175,9 @@ class Adbc:
     def _column(self, query: str, parameters: Any) -> Generator[Any, None, None]:
         with self._connection.cursor() as cursor:
             cursor.execute(query, parameters or None)
-            # Not as a reader, of which the errors would have no SQLSTATE.
-            try:
-                for (value,) in cursor:
-                    yield value
-            except GeneratorExit:
-                for _ in cursor:
-                    pass
-                raise
+            # Not as a reader, whose errors would have no SQLSTATE. Closing the cursor drops the rest.
+            for (value,) in cursor:
+                yield value
 
 
 class Asyncpg:
