@@ -53,8 +53,9 @@ class PlainSelectWarning(UserWarning):
 def read_arrow(connection: Any, query: str, parameters: Any = None, **options: Any) -> pa.Table:
     """The result of a query as a table.
 
-    `connection` is one of psycopg, psycopg2 or adbc_driver_postgresql.dbapi. The parameters stand in the query as the
-    driver has them: `%s` for psycopg and psycopg2, `$1` for ADBC. The options are those of `COPY … (FORMAT arrow, …)`.
+    `connection` is one of psycopg, psycopg2 or adbc_driver_postgresql.dbapi. The parameters stand in the query as
+    the driver has them: `%s` for psycopg and psycopg2, `$1` for ADBC. The options are those of
+    `COPY … (FORMAT arrow, …)`.
     """
     with open_arrow(connection, query, parameters, **options) as reader:
         return reader.read_all()

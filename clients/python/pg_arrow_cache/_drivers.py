@@ -128,7 +128,8 @@ class Psycopg2(Psycopg):
                 end = error
             pieces.put(end)
 
-        threading.Thread(target=run, daemon=True).start()
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
         piece: Any = b""
         try:
             while isinstance(piece := pieces.get(), bytes):
@@ -138,6 +139,7 @@ class Psycopg2(Psycopg):
         finally:
             while isinstance(piece, bytes):
                 piece = pieces.get()
+            thread.join()
 
 
 class Adbc:

@@ -1,6 +1,8 @@
 """What the package for Python reads through each driver, and how it leaves the connection behind."""
 
 import asyncio
+import json
+import threading
 import tracemalloc
 
 import asyncpg
@@ -10,6 +12,7 @@ import psycopg2.extras
 import pyarrow as pa
 import pytest
 
+from support.asking import until_client_is_slow
 from support.exports import by_copy, read
 from support.python_package import asyncpg_arguments, sqlstate
 from support.session import DSN
@@ -54,7 +57,7 @@ def test_empty_results_have_a_schema(client):
     assert client.batches("SELECT * FROM sales WHERE id < 0") == []
 
 
-@pytest.mark.parametrize("value", ["customer 7", "it's", "100 %", "a\\b'", "$1", "%s"])
+@pytest.mark.parametrize("value", ["customer 7", "it's", "100 %", "a\\b'", "$1", "%s", "ä€😀"])
 def test_parameters(client, session, value):
     session.execute("UPDATE sales SET customer = %s WHERE id = 7", [value])
     for _ in range(2):
@@ -156,7 +159,9 @@ def test_closed_connections(client_of, client):
 @pytest.mark.parametrize("count", [0, 1, 2])
 @pytest.mark.parametrize("options", [{}, {"limit": 6000}])
 def test_streams_that_are_not_read_to_their_end(client, count, options):
+    threads = threading.active_count()
     assert len(client.batches(LARGE, count=count, **options)) == count
+    assert threading.active_count() == threads
     assert client.rows("SELECT 1") == [(1,)]
     assert client.read(QUERY).num_rows == 1000
 
@@ -187,6 +192,11 @@ def test_streams_take_no_more_memory_than_some_batches(client):
         tracemalloc.stop()
     assert size > 40e6
     assert most < size / 4
+
+
+def test_the_server_waits_for_the_reader(client, session):
+    [(process,)] = client.rows("SELECT pg_backend_pid()")
+    client.batches(LARGE.replace("8000", "40000"), count=1, then=lambda: until_client_is_slow(session, process))
 
 
 def streamed(client, query):
@@ -246,6 +256,12 @@ def test_pools_of_asyncpg(package, client_of):
             return [await package.aread_arrow(connection, "SELECT $1::int AS n", [n]) for n in range(3)]
 
     assert [table.to_pydict() for table in client_of("asyncpg").wait(read())] == [{"n": [0]}, {"n": [1]}, {"n": [2]}]
+
+
+def test_codecs_of_asyncpg(client_of):
+    client = client_of("asyncpg")
+    client.wait(client.connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog"))
+    assert client.read("SELECT 1 AS a, 2 AS b", columns=["b"]).to_pydict() == {"b": [2]}
 
 
 def test_cursors_of_other_shapes(package, client_of):

@@ -13,7 +13,8 @@ REPORT = """
 import importlib.metadata, pathlib, sys, pg_arrow_cache
 print(sys.prefix in pg_arrow_cache.__file__, (pathlib.Path(pg_arrow_cache.__file__).parent / "py.typed").exists())
 print(importlib.metadata.version("pg-arrow-cache") == pg_arrow_cache.__version__)
-print(sorted({name.partition(".")[0] for name in sys.modules} & {"psycopg", "psycopg2", "asyncpg", "adbc_driver_manager", "polars", "duckdb", "pandas"}))
+DRIVERS = {"psycopg", "psycopg2", "asyncpg", "adbc_driver_manager", "polars", "duckdb", "pandas"}
+print(sorted({name.partition(".")[0] for name in sys.modules} & DRIVERS))
 """
 
 # With compiled files where they always are: those of pip and pyarrow are there.

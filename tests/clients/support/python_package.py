@@ -15,6 +15,8 @@ import psycopg
 import psycopg2
 from psycopg.conninfo import conninfo_to_dict
 
+from support.asking import PATIENCE_S
+
 SOURCE = Path(__file__).resolve().parents[3] / "clients" / "python"
 
 
@@ -48,11 +50,12 @@ class Sync:
     def read(self, query, parameters=None, **options):
         return self.package.read_arrow(self.connection, query, parameters, **options)
 
-    def batches(self, query, parameters=None, count=None, then=lambda: None, **options):
+    def batches(self, query, parameters=None, count=None, then=None, **options):
         """The first `count` batches, read as a stream, or all of them. After them, within the block, `then` is called."""
         with self.package.open_arrow(self.connection, query, parameters, **options) as reader:
             found = list(itertools.islice(reader, count))
-            then()
+            if then is not None:
+                then()
             return found
 
     def read_after_end(self, query):
@@ -106,18 +109,19 @@ class Async(Sync):
         super().__init__(*arguments, **options)
 
     def wait(self, awaitable):
-        return self.loop.run_until_complete(awaitable)
+        return self.loop.run_until_complete(asyncio.wait_for(awaitable, PATIENCE_S))
 
     def read(self, query, parameters=None, **options):
         return self.wait(self.package.aread_arrow(self.connection, query, parameters, **options))
 
-    def batches(self, query, parameters=None, count=None, then=lambda: None, **options):
+    def batches(self, query, parameters=None, count=None, then=None, **options):
         async def read():
             async with self.package.aopen_arrow(self.connection, query, parameters, **options) as batches:
                 found = []
                 while len(found) != count and (batch := await anext(batches, None)) is not None:
                     found.append(batch)
-                then()
+                if then is not None:
+                    await asyncio.to_thread(then)   # the driver may go on meanwhile
                 return found
 
         return self.wait(read())
