@@ -12,7 +12,7 @@ import psycopg2.extras
 import pyarrow as pa
 import pytest
 
-from support.asking import until_client_is_slow
+from support.asking import wait_until
 from support.exports import by_copy, read
 from support.python_package import asyncpg_arguments, sqlstate
 from support.session import DSN
@@ -195,8 +195,16 @@ def test_streams_take_no_more_memory_than_some_batches(client):
 
 
 def test_the_server_waits_for_the_reader(client, session):
+    """For good, and not only now and then, as it would for one that only reads more slowly than the server writes."""
     [(process,)] = client.rows("SELECT pg_backend_pid()")
-    client.batches(LARGE.replace("8000", "40000"), count=1, then=lambda: until_client_is_slow(session, process))
+
+    def waits():
+        return session.rows("SELECT wait_event FROM pg_stat_activity WHERE pid = %s", [process]) == [("ClientWrite",)]
+
+    def until_it_waits():
+        wait_until("the server waits", lambda: all(waits() for _ in range(1000)))
+
+    client.batches(LARGE.replace("8000", "40000"), count=1, then=until_it_waits)
 
 
 def streamed(client, query):
