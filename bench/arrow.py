@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures results delivered as Arrow, beside ADBC and a bare socket; writes bench/results/DATE-arrow.md.
 
-    bench/arrow.py [peers] [package] [large] [columns] [storing] [memory]      all by default
+    bench/arrow.py [peers] [large] [columns] [storing] [memory]      all by default
 
 BENCH_ROUNDS sets the number of rounds for the small results; the large ones take part of them.
 Goals not reached are reported, not failed: whether a machine is quick enough is no test.
@@ -15,14 +15,13 @@ from pathlib import Path
 
 from arrow_measures import measure_columns, measure_large, measure_peers, measure_storing
 from arrow_memory import measure_memory
-from arrow_package import measure_package
 from measure import machine, markdown
 from mixed import mixed_table
 from program import ROOT, check_build, private, progress
 
 TABLES = Path(__file__).resolve().parent / "arrow_tables.sql"
-PARTS = ("peers", "package", "large", "columns", "storing", "memory")
-PACKAGES = ("pyarrow", "psycopg", "psycopg2-binary", "asyncpg", "adbc-driver-postgresql")
+PARTS = ("peers", "large", "columns", "storing", "memory")
+PACKAGES = ("pyarrow", "psycopg", "adbc-driver-postgresql")
 
 # What of `mixed` goes out as it is stored.
 AS_STORED = ("SELECT small, id, large, ratio, measure, price, amount, flag, day, clock, local_moment, moment, token, "
@@ -50,8 +49,6 @@ def measure(server, parts, rounds):
         yield measure_peers(server, "Mixed without jsonb", AS_STORED, few, progress)
         # The values differ by design: ADBC has another Arrow form for some of these types.
         yield measure_peers(server, "Converted", "SELECT * FROM converted", few, progress, same_values=False)
-    if "package" in parts:
-        yield measure_package(server, "SELECT * FROM mixed", rounds, progress)
     if "columns" in parts:
         yield measure_columns(server, rounds, progress)
     if "large" in parts:
