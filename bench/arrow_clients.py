@@ -93,11 +93,12 @@ class Client(Session):
 
 
 class Adbc:
-    """adbc-driver-postgresql, reading what the server computes: the cache is off for it."""
+    """adbc-driver-postgresql, reading what the server computes: the cache is off for it, unless said."""
 
-    def __init__(self, server):
+    def __init__(self, server, caching=False):
         uri = f"postgresql:///postgres?host={server.socket_dir}&port={server.port}&user=postgres"
-        self.connection = adbc_driver_postgresql.dbapi.connect(uri + "&options=-c%20pg_arrow_cache.enabled%3Doff",
+        enabled = "on" if caching else "off"
+        self.connection = adbc_driver_postgresql.dbapi.connect(uri + f"&options=-c%20pg_arrow_cache.enabled%3D{enabled}",
                                                                autocommit=True)
         self.pid = self.table("SELECT pg_backend_pid()").column(0)[0].as_py()
 

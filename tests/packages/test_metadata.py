@@ -112,6 +112,7 @@ class Metadata(unittest.TestCase):
         self.assertEqual(first("debian/changelog", r"^pg-arrow-cache \((.*)-\d+\)"), version, "write an entry in debian/changelog")
         self.assertEqual(first("Cargo.toml", r'^version = "(.*)"'), version)
         self.assertEqual(first("CHANGELOG.md", r"^## (\S+)"), version)
+        self.assertEqual(first("clients/python/pg_arrow_cache/__init__.py", r'^__version__ = "(.*)"'), version)
 
     def test_files_that_meta_names_exist(self):
         for provided in META["provides"].values():

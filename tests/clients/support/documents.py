@@ -24,6 +24,8 @@ COMMAND = re.compile(r"\s*((SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|GRANT|
 NOT_RUN = {
     ("docs/packaging.md", "apt-get install ./postgresql-17-pg-arrow-cache_0.2.0-1_amd64.deb"):
         "installs a package of another major version; tests/packages/life.sh does this in chroots",
+    ("clients/python/README.md", "pip install './clients/python[psycopg]'    # or psycopg2, asyncpg, adbc; and polars, duckdb, pandas"):
+        "needs PyPI; python/test_wheel.py installs the wheel without it",
     ("docs/packaging.md", "tar xf pg_arrow_cache-0.2.0.tar.gz"):
         "builds from the tarball; tests/packages/offline.sh does this in chroots",
     ("docs/replicas.md", "target/venv/bin/python demo/replica.py --readers 12 --rows-per-second 50 --seconds 20"):
@@ -54,8 +56,9 @@ class Block:
 
 
 def documents():
-    """README.md, those below docs/, and that of monitoring/."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "monitoring").glob("*.md"))]
+    """README.md, those below docs/ and clients/, and that of monitoring/."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "monitoring").glob("*.md")),
+            *sorted((ROOT / "clients").rglob("*.md"))]
 
 
 def blocks(path):

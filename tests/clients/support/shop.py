@@ -92,7 +92,7 @@ class Shop:
         """Gives a program its input. What it prints is shown if it fails."""
         server = self.server
         environment = {**server.environment(), "PGHOST": str(server.socket_dir), "PGPORT": str(server.port), "PGUSER": private.SUPERUSER,
-                       "PGDATABASE": "shop", "PATH": os.pathsep.join(map(str, (server.bindir, Path(sys.executable).parent, os.environ["PATH"])))}
+                       "PGDATABASE": "shop", "PYTHONPATH": str(ROOT / "clients" / "python"), "PATH": os.pathsep.join(map(str, (server.bindir, Path(sys.executable).parent, os.environ["PATH"])))}
         done = subprocess.run(list(map(str, command)), input=self.reachable(script), env=environment, cwd=self.directory_of_commands,
                               text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S)
         print(done.stdout)
