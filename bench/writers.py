@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 
 import bypassed
-from bypassed import TPC_B, Asking, literal
+from bypassed import ROUND_NUMBER, TPC_B, Asking, literal
 from callgrind import PIECES, instructions, per_execution, under_callgrind
 from instructions import LOOK_UP, on_each_processor
 from measure import machine, markdown
@@ -23,7 +23,7 @@ from session import Session
 
 PGBENCH = ("pgbench_accounts", "pgbench_tellers", "pgbench_branches", "pgbench_history")
 COPIED = 100_000
-ROWS = 1_000
+ROWS, FEWER_ROWS = 1_000, 500
 HINT = "/*+ arrow_cache */ "
 NOTHING, VALUES, ZONES = "nothing", "a column", "zones"
 WITHOUT, OFF = "without the library", "precise_invalidation = off"
@@ -34,6 +34,7 @@ TABLES = f"""
     CREATE TABLE copied (id int, tenant int, name text);
     CREATE TABLE narrow (id int PRIMARY KEY, tenant int, v int) WITH (fillfactor = 50);
     INSERT INTO narrow SELECT g, g % 50, g FROM generate_series(1, {ROWS}) AS g;
+    CREATE TABLE leaving (id int PRIMARY KEY, tenant int, v int);
     CREATE TABLE wide (id int PRIMARY KEY, body text, more text, tenant int, v int) WITH (fillfactor = 50);
     ALTER TABLE wide ALTER body SET STORAGE EXTERNAL;
     INSERT INTO wide SELECT g, repeat('x', 10000), repeat('y', 500), g % 50, g FROM generate_series(1, 200) AS g;
@@ -71,6 +72,9 @@ CASES = (
          before="VACUUM FULL narrow"),
     Case(f"UPDATE of {ROWS:,} rows, of the column", (literal("UPDATE narrow SET tenant = (tenant + 1) % 50"),), ("simple",), ("narrow", "tenant"),
          executions=8, warming=3, before="VACUUM FULL narrow"),
+    Case(f"DELETE of {FEWER_ROWS} rows", (literal(f"DELETE FROM leaving WHERE id BETWEEN {FEWER_ROWS} * ($1 - 1) + 1 AND {FEWER_ROWS} * $1", ROUND_NUMBER),), ("simple",),
+         ("leaving", "tenant"), ("leaving",), ((VALUES, 0.2),), executions=4, warming=3,
+         before=f"TRUNCATE leaving; INSERT INTO leaving SELECT g, g % 50, g FROM generate_series(1, {FEWER_ROWS * 30}) AS g; ANALYZE leaving"),
     Case("UPDATE of a wide row", (literal("UPDATE wide SET v = v + 1 WHERE id = $1", "7"),), ("prepared",), ("wide", "tenant"), ("wide",),
          executions=100, before="VACUUM FULL wide"),
     Case("DELETE and INSERT of a wide row",

@@ -215,8 +215,17 @@ fn values_of_as_many_changes_are_noted_as_may_be() {
     server.change(RowChange::Update, 0);
     rows.add_change(RowChange::Update, || None);
     rows.look();
-    rows.add_value((1, 0));
     assert_eq!(values(&rows, &tracked(7), &server.counted()), Err(Coarse::Overflow));
+}
+
+#[test]
+fn a_value_is_noted_once() {
+    let (server, mut rows) = run(&[Step::Noted(RowChange::Insert, 5)]);
+    for _ in 0..MOST_CHANGES {
+        (0..20).for_each(|value| rows.add_value((2, 7 * value % 20)));
+    }
+    let all = std::iter::once((1, 5)).chain((0..20).map(|value| (2, value))).collect();
+    assert_eq!(values(&rows, &tracked(7), &server.counted()), Ok(all));
 }
 
 #[test]
