@@ -5,7 +5,7 @@ use arrow_cache_core::{TrackedColumns, bit_of};
 use pgrx::pg_sys::{self, CmdType};
 
 use super::watched::Watched;
-use super::{noted, watched};
+use super::{as_read, noted, watched};
 use crate::invalidation::registration;
 use crate::pg::compat::has_generated_columns;
 use crate::pg::lists::{integers, node_at, nodes};
@@ -56,7 +56,7 @@ pub unsafe fn expect_moved(
     unsafe {
         let (row, root_row) = ((*target).ri_newTupleSlot, (*node).mt_root_tuple_slot);
         let is_own = (*node).operation == CmdType::CMD_UPDATE
-            && noted::holds((*target).ri_oldTupleSlot, version)
+            && as_read::holds((*target).ri_oldTupleSlot, version)
             && !(row.is_null() || root_row.is_null() || (*node).mt_partition_tuple_routing.is_null());
         if !is_own {
             return;
@@ -92,7 +92,8 @@ unsafe fn expect(
         let Some((place, columns)) = noted::place_for(relation, tracked, changed) else { return false };
         let below = (*node).ps.lefttree;
         let query = (*node).ps.state;
-        let watched = Watched { query, node, below, target, relation, place, columns, stands: false };
+        let read = as_read::slot_of_scan(node, target);
+        let watched = Watched { query, node, below, target, relation, read, place, columns, stands: false };
         watched::add(watched).is_ok() && watched::stand_for(node, target, routine)
     }
 }

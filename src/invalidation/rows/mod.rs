@@ -7,10 +7,11 @@
 //! is noted must be true.
 //!
 //! In the order in which the files may import each other: `watched` lists the statements under way that write to
-//! tracked relations, and puts the routine in and back; `noted` has what the transaction has noted; `expected` finds
-//! the relation of which a row is about to be changed; `routine` is that copy, whose functions note; `routed` tells
+//! tracked relations, and puts the routine in and back; `as_read` finds the slot that has the row; `noted` has what the
+//! transaction has noted; `expected` finds the relation of which a row is about to be changed; `routine` is that copy, whose functions note; `routed` tells
 //! whether rows may come to tracked leaves; `statements` begins and ends watching, and `copied` does so for COPY FROM.
 
+mod as_read;
 mod copied;
 mod expected;
 mod noted;

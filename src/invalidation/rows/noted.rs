@@ -10,6 +10,7 @@ use arrow_cache_core::versions::zones::size_of_zones;
 use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, bits_of, members, quietly, together};
 use pgrx::pg_sys;
 
+use super::as_read;
 use super::watched::{self, Columns, Content, Hashed, Watched};
 use crate::pg::attention;
 use crate::pg::backend_local::Local;
@@ -249,11 +250,11 @@ pub unsafe fn note(
     unsafe {
         // A function that a constraint calls may change another row, which need not keep anything.
         let is_own = change == RowChange::Update && std::ptr::eq(new, (*watched.target).ri_newTupleSlot);
-        let read = (*watched.target).ri_oldTupleSlot;
-        let before = old.map(|old| match () {
-            () if !columns.have_values || (is_own && columns.keeps_values) => (old, Found::default()),
-            () if holds(read, old) => (old, Found::of_slot(columns, read)),
-            () => (old, Found::of_version(columns, *relation, old)),
+        let slots = [(*watched.target).ri_oldTupleSlot, watched.read];
+        let before = old.map(|old| match slots.into_iter().find(|slot| as_read::holds(*slot, old)) {
+            _ if !columns.have_values || (is_own && columns.keeps_values) => (old, Found::default()),
+            Some(read) => (old, Found::of_slot(columns, read)),
+            None => (old, Found::of_version(columns, *relation, old)),
         });
         // The heap has told where the new version is.
         let after = (!new.is_null()).then(|| ((*new).tts_tid, Found::of_slot(columns, new)));
@@ -330,19 +331,6 @@ fn add_row(rows: &mut NotedRows, columns: &Columns, set: Option<u64>, versions: 
             rows.give_up(Coarse::Overflow);
         }
     }
-}
-
-/// Returns true if a slot holds a version of a row, by its place. The slot keeps the page from being cleaned, so no
-/// other version has taken the place since.
-///
-/// # Safety
-/// Null, or a slot for versions in the heap.
-pub unsafe fn holds(slot: *const pg_sys::TupleTableSlot, version: pg_sys::ItemPointerData) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe { slot.as_ref() }.is_some_and(|slot| {
-        let place = |at: pg_sys::ItemPointerData| (at.ip_blkid.bi_hi, at.ip_blkid.bi_lo, at.ip_posid);
-        u32::from(slot.tts_flags) & pg_sys::TTS_FLAG_EMPTY == 0 && place(slot.tts_tid) == place(version)
-    })
 }
 
 /// Calls `visit` with each column and value, by its hash, that changed rows of a relation had before or after, if these

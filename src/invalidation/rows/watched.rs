@@ -84,6 +84,8 @@ pub struct Watched {
     /// The relation, as the executor knows it.
     pub target: *mut pg_sys::ResultRelInfo,
     pub relation: pg_sys::Relation,
+    /// The slot in which a scan of the statement has the row that is to be changed; null if there is none.
+    pub read: *mut pg_sys::TupleTableSlot,
     /// Where changes of the relation are noted.
     pub place: usize,
     /// What is noted, as this statement finds it.
