@@ -23,6 +23,9 @@ use crate::pg::transaction_changes::{self, Change};
 use crate::session;
 use crate::shmem;
 
+/// To so many slots most transactions publish.
+const USUAL_SLOTS: usize = 32;
+
 /// Notes a change of one relation, which the user was allowed to make: a user who may not change a relation must not
 /// outdate results over it either.
 #[inline]
@@ -43,7 +46,8 @@ pub fn publish(preparing: bool) {
     }
     let Some(store) = shmem::store() else { return };
     let writer = Writer::new(&store, xid);
-    let (mut slots, mut tracked, mut definitions) = (Vec::new(), Vec::new(), Definitions::default());
+    let mut slots = Vec::with_room(USUAL_SLOTS).unwrap_or_default();
+    let (mut tracked, mut definitions) = (Vec::new(), Definitions::default());
     // What there is no memory to list is published at once.
     let mut add = |slot: SlotId| {
         if slots.add(slot).is_err() {

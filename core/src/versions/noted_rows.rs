@@ -118,7 +118,8 @@ impl NotedRows {
         self.forget_values();
     }
 
-    fn forget_values(&mut self) {
+    /// Gives back the memory of many values.
+    pub fn forget_values(&mut self) {
         self.values.clear();
         self.values.shrink_to(KEPT);
     }

@@ -90,10 +90,11 @@ unsafe fn expect(
         let changed = changed_columns(node, target);
         registration::note_update(&store, (*relation).rd_id.to_u32(), &tracked, changed);
         let Some((place, columns)) = noted::place_for(relation, tracked, changed) else { return false };
-        let below = (*node).ps.lefttree;
+        // UPDATE reads the row again for itself.
+        let is_read = columns.have_values() && !matches!((*node).operation, CmdType::CMD_INSERT | CmdType::CMD_UPDATE);
+        let read = if is_read { as_read::slot_of_scan(node, target) } else { std::ptr::null_mut() };
         let query = (*node).ps.state;
-        let read = as_read::slot_of_scan(node, target);
-        let watched = Watched { query, node, below, target, relation, read, place, columns, stands: false };
+        let watched = Watched { query, node, target, relation, read, place, columns, stands: false };
         watched::add(watched).is_ok() && watched::stand_for(node, target, routine)
     }
 }

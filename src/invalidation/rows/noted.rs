@@ -3,6 +3,7 @@
 //! changes of further ones are not noted.
 
 use std::cell::{Cell, RefCell};
+use std::num::NonZero;
 
 use arrow_cache_core::versions::columns::{ColumnValue, MOST_COLUMNS};
 use arrow_cache_core::versions::noted_rows::{Coarse, CountedChanges, NotedRows, RowChange, RowChanges};
@@ -119,22 +120,29 @@ unsafe fn columns(relation: pg_sys::Relation, tracked: TrackedColumns, changed: 
         Some((column, form_of(type_oid)?))
     };
     // No answer rests on values of a column that was dropped, or has got another type, which outdates all.
-    let content = |column| match (size_of_zones(column), members(column)) {
-        (None, (0, _)) => Content::Nothing,
-        (Some(size), _) => Content::Zone(column, size),
-        (None, (EACH_ROW, None)) => Content::ItsValue,
-        (None, (alone, None)) => hashed(alone).map_or(Content::Nothing, Content::Value),
-        (None, (first, Some(second))) => {
-            let both = hashed(first).zip(hashed(second));
-            both.map_or(Content::Nothing, |(first, second)| Content::Pair(first, second))
-        }
+    let content = |column| match size_of_zones(column) {
+        _ if column == 0 => Content::Nothing,
+        _ if column == EACH_ROW => Content::ItsValue,
+        Some(size) => Content::Zone(column, size),
+        None => match members(column) {
+            (alone, None) => hashed(alone).map_or(Content::Nothing, Content::Value),
+            (first, Some(second)) => {
+                let both = hashed(first).zip(hashed(second));
+                both.map_or(Content::Nothing, |(first, second)| Content::Pair(first, second))
+            }
+        },
     };
     let contents = tracked.columns.map(content);
+    let last = contents.iter().fold(0, |last, content| match *content {
+        Content::Value((column, _)) => last.max(column),
+        Content::Pair((first, _), (second, _)) => last.max(first).max(second),
+        Content::Nothing | Content::ItsValue | Content::Zone(..) => last,
+    });
     Columns {
         contents,
-        have_values: contents.iter().any(|content| matches!(content, Content::Value(_) | Content::Pair(..))),
-        keeps_values: tracked.keeps(changed),
-        quietly_set: Some(changed).filter(|changed| tracked.quiet.are_all(*changed)),
+        last,
+        keeps_values: last != 0 && tracked.keeps(changed),
+        quietly_set: NonZero::new(changed).filter(|changed| tracked.quiet.are_all(changed.get())),
         quiet: tracked.quiet,
     }
 }
@@ -182,10 +190,10 @@ impl Found {
     unsafe fn of_slot(columns: &Columns, slot: *mut pg_sys::TupleTableSlot) -> Self {
         // SAFETY: the caller's promise; a slot has a value for each attribute once it is deformed that far.
         unsafe {
+            if (*slot).tts_nvalid < columns.last {
+                kept!(pg_sys::slot_getsomeattrs_int(slot, i32::from(columns.last)));
+            }
             Self::of(columns, |column| {
-                if (*slot).tts_nvalid < column {
-                    kept!(pg_sys::slot_getsomeattrs_int(slot, i32::from(column)));
-                }
                 let place = column as usize - 1;
                 (!*(*slot).tts_isnull.add(place)).then(|| *(*slot).tts_values.add(place))
             })
@@ -217,9 +225,6 @@ impl Found {
     }
 }
 
-/// A version of a row: where it lies, and the values that were looked at.
-type Version = (pg_sys::ItemPointerData, Found);
-
 /// The block in which a version of a row lies.
 fn block_of(version: pg_sys::ItemPointerData) -> u32 {
     u32::from(version.ip_blkid.bi_hi) << 16 | u32::from(version.ip_blkid.bi_lo)
@@ -227,8 +232,8 @@ fn block_of(version: pg_sys::ItemPointerData) -> u32 {
 
 /// Notes a value that a row had before or after, or other hashes for it: one for each column that was `set`, if that
 /// are quiet ones alone and leave the value as it is.
-fn add_value(rows: &mut NotedRows, (column, hash): ColumnValue, columns: &Columns, set: Option<u64>) {
-    match set.filter(|set| set & bits_of(column) == 0) {
+fn add_value(rows: &mut NotedRows, (column, hash): ColumnValue, columns: &Columns, set: Option<NonZero<u64>>) {
+    match set.map(NonZero::get).filter(|set| set & bits_of(column) == 0) {
         Some(set) => columns.quiet.among(set).for_each(|place| rows.add_value((column, quietly(hash, place)))),
         None => rows.add_value((column, hash)),
     }
@@ -251,19 +256,23 @@ pub unsafe fn note(
         // A function that a constraint calls may change another row, which need not keep anything.
         let is_own = change == RowChange::Update && std::ptr::eq(new, (*watched.target).ri_newTupleSlot);
         let slots = [(*watched.target).ri_oldTupleSlot, watched.read];
-        let before = old.map(|old| match slots.into_iter().find(|slot| as_read::holds(*slot, old)) {
-            _ if !columns.have_values || (is_own && columns.keeps_values) => (old, Found::default()),
-            Some(read) => (old, Found::of_slot(columns, read)),
-            None => (old, Found::of_version(columns, *relation, old)),
-        });
+        let before = |old| match slots.into_iter().find(|slot| as_read::holds(*slot, old)) {
+            Some(read) => Found::of_slot(columns, read),
+            None => Found::of_version(columns, *relation, old),
+        };
         // The heap has told where the new version is.
-        let after = (!new.is_null()).then(|| ((*new).tts_tid, Found::of_slot(columns, new)));
+        let versions = [old, new.as_ref().map(|new| new.tts_tid)];
+        let found = columns.have_values().then(|| {
+            let after = if new.is_null() { Found::default() } else { Found::of_slot(columns, new) };
+            let is_kept = is_own && columns.keeps_values;
+            [old.filter(|_| !is_kept).map_or_else(Found::default, before), after]
+        });
         let goes_on = noting(*place, |rows| {
             rows.add_change(change, || Change::of(*relation).map(Change::counted));
-            add_row(rows, columns, columns.quietly_set.filter(|_| is_own), &[before, after]);
+            add_row(rows, columns, columns.quietly_set.filter(|_| is_own), versions, found.iter().flatten());
         });
         if !goes_on {
-            watched::count_in_vain(watched.below);
+            watched::count_in_vain((*watched.node).ps.lefttree);
         }
     }
 }
@@ -288,9 +297,9 @@ pub unsafe fn note_inserted(
         for slot in slots {
             let version = (**slot).tts_tid;
             // Rows of one block follow each other.
-            if columns.have_values || last_block.replace(block_of(version)) != Some(block_of(version)) {
-                let found = Found::of_slot(columns, *slot);
-                goes_on = noting(place, |rows| add_row(rows, columns, None, &[None, Some((version, found))]));
+            if columns.have_values() || last_block.replace(block_of(version)) != Some(block_of(version)) {
+                let found = columns.have_values().then(|| Found::of_slot(columns, *slot));
+                goes_on = noting(place, |rows| add_row(rows, columns, None, [None, Some(version)], found.iter()));
             }
             if !goes_on {
                 break;
@@ -311,22 +320,29 @@ fn noting(place: usize, note: impl FnOnce(&mut NotedRows)) -> bool {
     })
 }
 
-/// Notes what a row was and is. The columns that were `set`, by their bits, are a few quiet ones.
-fn add_row(rows: &mut NotedRows, columns: &Columns, set: Option<u64>, versions: &[Option<Version>; 2]) {
-    if columns.have_values {
-        rows.look();
-    }
-    for (version, found) in versions.iter().flatten() {
-        for (content, value) in columns.contents.iter().zip(&found.values) {
+/// Notes what a row was and is: where its versions lie, and what was `found` of their values. The columns that were
+/// `set`, by their bits, are a few quiet ones.
+fn add_row<'a>(
+    rows: &mut NotedRows,
+    columns: &Columns,
+    set: Option<NonZero<u64>>,
+    versions: [Option<pg_sys::ItemPointerData>; 2],
+    found: impl Iterator<Item = &'a Found>,
+) {
+    for version in versions.iter().flatten() {
+        for content in &columns.contents {
             match content {
-                Content::Nothing => {}
                 Content::ItsValue => add_value(rows, (EACH_ROW, ITS_VALUE), columns, set),
                 Content::Zone(column, size) => rows.add_value((*column, u64::from(block_of(*version) >> size))),
-                Content::Value(_) | Content::Pair(..) => {
-                    value.iter().for_each(|value| add_value(rows, *value, columns, set));
-                }
+                Content::Nothing | Content::Value(_) | Content::Pair(..) => {}
             }
         }
+    }
+    if columns.have_values() {
+        rows.look();
+    }
+    for found in found {
+        found.values.iter().flatten().for_each(|value| add_value(rows, *value, columns, set));
         if found.is_incomplete {
             rows.give_up(Coarse::Overflow);
         }
@@ -358,7 +374,7 @@ pub fn for_each_noted(
 pub fn forget() {
     IS_BUSY.set(false);
     NOTED.with_borrow_mut(|notes| {
-        notes.used().iter_mut().for_each(|noted| noted.rows.start_anew(TrackedColumns::default()));
+        notes.used().iter_mut().for_each(|noted| noted.rows.forget_values());
         notes.used = 0;
         notes.all.truncate(KEPT);
         notes.all.shrink_to(KEPT);

@@ -11,6 +11,7 @@
 //! at the description meanwhile: it belongs to this process.
 
 use std::cell::RefCell;
+use std::num::NonZero;
 
 use arrow_cache_core::versions::columns::MOST_COLUMNS;
 use arrow_cache_core::{OutOfMemory, QuietColumns, RoomyVec};
@@ -45,14 +46,21 @@ pub enum Content {
 pub struct Columns {
     /// What each tracked column has.
     pub contents: [Content; MOST_COLUMNS],
-    /// Some of these are values, for which rows are looked at.
-    pub have_values: bool,
+    /// The last column whose value is one of these; 0 if there is none.
+    pub last: i16,
     /// The node's own updates leave all these values as they are.
     pub keeps_values: bool,
     /// The columns that they set, by their bits, if these are a few quiet ones.
-    pub quietly_set: Option<u64>,
+    pub quietly_set: Option<NonZero<u64>>,
     /// The quiet columns.
     pub quiet: QuietColumns,
+}
+
+impl Columns {
+    /// Returns true if rows are looked at for their values.
+    pub fn have_values(&self) -> bool {
+        self.last != 0
+    }
 }
 
 /// A node that changes rows of relations of which some may be tracked.
@@ -72,15 +80,13 @@ pub struct Node {
     pub in_vain: u32,
 }
 
-/// A tracked relation whose rows a node changes.
+/// A tracked relation whose rows a node changes. It is copied for each row.
 #[derive(Clone, Copy)]
 pub struct Watched {
     /// The state of its query.
     pub query: *const pg_sys::EState,
     /// The node.
     pub node: *mut pg_sys::ModifyTableState,
-    /// The node below it.
-    pub below: *mut pg_sys::PlanState,
     /// The relation, as the executor knows it.
     pub target: *mut pg_sys::ResultRelInfo,
     pub relation: pg_sys::Relation,
@@ -178,9 +184,10 @@ unsafe fn take_back_of(all: &mut [Watched], is_one: impl Fn(&Watched) -> bool) {
 /// The query of the node must be under way.
 pub unsafe fn before_row(below: *mut pg_sys::PlanState) -> Option<NextRow> {
     WATCHED.with_borrow_mut(|all| {
+        let node = all.nodes.iter().rfind(|node| node.below == below)?;
         // SAFETY: the caller's promise.
-        unsafe { take_back_of(&mut all.relations, |watched| watched.below == below) };
-        all.nodes.iter().rfind(|node| node.below == below).map(|node| node.next_row)
+        unsafe { take_back_of(&mut all.relations, |watched| watched.node == node.state) };
+        Some(node.next_row)
     })
 }
 
