@@ -43,7 +43,9 @@ impl QuietColumns {
     /// Their places and numbers. No place is empty before another one.
     pub fn iter(self) -> impl Iterator<Item = (u8, i16)> {
         let from = move |place: u8| self.0 >> (8 * u32::from(place));
-        (0..MOST_QUIET as u8).take_while(move |place| from(*place) != 0).map(move |place| (place, (from(place) & 0xff) as i16))
+        (0..MOST_QUIET as u8)
+            .take_while(move |place| from(*place) != 0)
+            .map(move |place| (place, (from(place) & 0xff) as i16))
     }
 
     /// All of them, by their bits.

@@ -11,6 +11,8 @@ use crate::versions::columns::{ColumnValue, TrackedColumns};
 /// simple change of a row; so more would be felt.
 pub const MOST_CHANGES: i64 = 1000;
 
+/// Of so many of the last values it is remembered where they stand.
+const RECENT: usize = 64;
 /// Values that memory is kept for.
 const KEPT: usize = 64;
 
@@ -97,8 +99,8 @@ pub struct NotedRows {
     looked_at: i64,
     /// Each once, ascending.
     values: Vec<ColumnValue>,
-    /// Where the one stands that was noted last.
-    last: usize,
+    /// Where the last ones stood when they were noted, by their low bits.
+    recent: [u16; RECENT],
     /// Why no more is noted.
     coarse: Option<Coarse>,
 }
@@ -108,7 +110,15 @@ impl NotedRows {
     #[must_use]
     pub const fn new(tracked: TrackedColumns) -> Self {
         let nothing = RowChanges { inserted: 0, updated: 0, deleted: 0 };
-        Self { tracked, base: None, noted: nothing, looked_at: 0, values: Vec::new(), last: 0, coarse: None }
+        Self {
+            tracked,
+            base: None,
+            noted: nothing,
+            looked_at: 0,
+            values: Vec::new(),
+            recent: [0; RECENT],
+            coarse: None,
+        }
     }
 
     /// Forgets what was noted, and notes by these columns.
@@ -179,15 +189,16 @@ impl NotedRows {
 
     /// Notes a value that a changed row had before or after.
     pub fn add_value(&mut self, value: ColumnValue) {
-        // Rows of the same value often follow each other.
-        if self.values.get(self.last) == Some(&value) || !self.wants_more() {
+        // Rows of the same values often follow each other.
+        let recent = &mut self.recent[value.1 as usize % RECENT];
+        if self.values.get(usize::from(*recent)) == Some(&value) || self.coarse.is_some() {
             return;
         }
-        self.last = match self.values.binary_search(&value) {
-            Ok(known) => known,
+        *recent = match self.values.binary_search(&value) {
+            Ok(known) => known as u16,
             Err(place) if self.values.len() < MOST_CHANGES as usize && self.values.make_room(1).is_ok() => {
                 self.values.insert(place, value);
-                place
+                place as u16
             }
             Err(_) => return self.give_up(Coarse::Overflow),
         };

@@ -5,20 +5,18 @@
 use std::cell::{Cell, RefCell};
 use std::num::NonZero;
 
-use arrow_cache_core::versions::columns::{ColumnValue, MOST_COLUMNS};
+use arrow_cache_core::versions::columns::ColumnValue;
 use arrow_cache_core::versions::noted_rows::{Coarse, CountedChanges, NotedRows, RowChange, RowChanges};
-use arrow_cache_core::versions::zones::size_of_zones;
-use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, bits_of, members, quietly, together};
+use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, bits_of, quietly};
 use pgrx::pg_sys;
 
 use super::as_read;
-use super::watched::{self, Columns, Content, Hashed, Watched};
+use super::contents::{Columns, Content, Found};
+use super::watched::{self, Watched};
 use crate::pg::attention;
 use crate::pg::backend_local::Local;
-use crate::pg::compat::tuple_attribute;
 use crate::pg::relcache_listener;
 use crate::pg::transaction_changes::Change;
-use crate::query::value_hash::form_of;
 
 /// Most tracked relations of which a transaction notes changes.
 const MOST_RELATIONS: usize = 32;
@@ -75,154 +73,28 @@ pub fn is_idle() -> bool {
     !IS_BUSY.get()
 }
 
-/// Where the changes of a relation are noted, and its columns; `None` if they are not noted. A statement is about to
-/// change a row of it for the first time, and finds that these columns are tracked. Their types are those of this
-/// statement: an earlier one may have found others, in a subtransaction that was rolled back. Updates of its own set
-/// the columns of `changed`.
-///
-/// # Safety
-/// The relation must be open.
-pub unsafe fn place_for(relation: pg_sys::Relation, tracked: TrackedColumns, changed: u64) -> Option<(usize, Columns)> {
-    // SAFETY: the caller's promise.
-    let (number, columns) = unsafe { ((*relation).rd_id.to_u32(), columns(relation, tracked, changed)) };
+/// Where the changes of a relation are noted; `None` if they are not noted. A statement is about to change a row of it
+/// for the first time, and finds that these columns are tracked.
+pub fn place_for(relation: u32, tracked: &TrackedColumns) -> Option<usize> {
     let known = NOTED.with_borrow_mut(|notes| {
-        let place = notes.used().iter().position(|noted| noted.relation == number)?;
-        notes.all[place].rows.expect(&tracked);
+        let place = notes.used().iter().position(|noted| noted.relation == relation)?;
+        notes.all[place].rows.expect(tracked);
         Some((place, notes.all[place].rows.wants_more()))
     });
     if let Some((place, wants_more)) = known {
-        return wants_more.then_some((place, columns));
+        return wants_more.then_some(place);
     }
     // Memory is kept for one relation at least, once something was noted.
     if NOTED.with_borrow(|notes| notes.all.is_empty()) {
         relcache_listener::listen(relation_changed);
     }
-    let place = NOTED.with_borrow_mut(|notes| notes.begin(number, tracked))?;
-    Some((place, columns))
+    NOTED.with_borrow_mut(|notes| notes.begin(relation, *tracked))
 }
 
 /// The definition of a relation may have changed, also by the end of a subtransaction that is rolled back.
 fn relation_changed(relation: pg_sys::Oid) {
     let is_it = |noted: &&mut Noted| relation == pg_sys::InvalidOid || relation.to_u32() == noted.relation;
     NOTED.with_borrow_mut(|notes| notes.used().iter_mut().filter(is_it).for_each(|noted| noted.rows.redefine()));
-}
-
-/// What is noted of rows, and how the values of tracked columns are hashed.
-///
-/// # Safety
-/// The relation must be open.
-unsafe fn columns(relation: pg_sys::Relation, tracked: TrackedColumns, changed: u64) -> Columns {
-    // SAFETY: the caller's promise: an open relation has a row type with so many columns.
-    let hashed = |column: i16| unsafe {
-        let row_type = (*relation).rd_att;
-        let has_column = column > 0 && i32::from(column) <= (*row_type).natts;
-        let type_oid = has_column.then(|| (*tuple_attribute(row_type, column as usize - 1)).atttypid)?;
-        Some((column, form_of(type_oid)?))
-    };
-    // No answer rests on values of a column that was dropped, or has got another type, which outdates all.
-    let content = |column| match size_of_zones(column) {
-        _ if column == 0 => Content::Nothing,
-        _ if column == EACH_ROW => Content::ItsValue,
-        Some(size) => Content::Zone(column, size),
-        None => match members(column) {
-            (alone, None) => hashed(alone).map_or(Content::Nothing, Content::Value),
-            (first, Some(second)) => {
-                let both = hashed(first).zip(hashed(second));
-                both.map_or(Content::Nothing, |(first, second)| Content::Pair(first, second))
-            }
-        },
-    };
-    let contents = tracked.columns.map(content);
-    let last = contents.iter().fold(0, |last, content| match *content {
-        Content::Value((column, _)) => last.max(column),
-        Content::Pair((first, _), (second, _)) => last.max(first).max(second),
-        Content::Nothing | Content::ItsValue | Content::Zone(..) => last,
-    });
-    Columns {
-        contents,
-        last,
-        keeps_values: last != 0 && tracked.keeps(changed),
-        quietly_set: NonZero::new(changed).filter(|changed| tracked.quiet.are_all(changed.get())),
-        quiet: tracked.quiet,
-    }
-}
-
-/// What tracked columns have in one version of a row.
-#[derive(Clone, Copy, Default)]
-struct Found {
-    values: [Option<ColumnValue>; MOST_COLUMNS],
-    /// One of them has no hash, or the version could not be read.
-    is_incomplete: bool,
-}
-
-impl Found {
-    /// The values that `read` gives; `None` for NULL, which equals nothing. So a pair with it is asked for by no
-    /// answer.
-    ///
-    /// # Safety
-    /// `read` must give values of the columns.
-    unsafe fn of(columns: &Columns, mut read: impl FnMut(i16) -> Option<pg_sys::Datum>) -> Self {
-        let mut found = Self::default();
-        for (place, content) in found.values.iter_mut().zip(&columns.contents) {
-            let mut has_null = false;
-            let mut value_of = |(column, form): Hashed| -> Option<ColumnValue> {
-                let datum = read(column);
-                has_null |= datum.is_none();
-                // SAFETY: the caller's promise; the form is that of the column's type.
-                Some((column, unsafe { form.hash(datum?) }?))
-            };
-            *place = match *content {
-                Content::Value(own) => value_of(own),
-                Content::Pair(first, second) => {
-                    value_of(first).zip(value_of(second)).and_then(|(first, second)| together(first, second))
-                }
-                Content::Nothing | Content::ItsValue | Content::Zone(..) => continue,
-            };
-            found.is_incomplete |= place.is_none() && !has_null;
-        }
-        found
-    }
-
-    /// Those of the row that a slot holds.
-    ///
-    /// # Safety
-    /// The slot must hold a row of the relation whose columns these are.
-    unsafe fn of_slot(columns: &Columns, slot: *mut pg_sys::TupleTableSlot) -> Self {
-        // SAFETY: the caller's promise; a slot has a value for each attribute once it is deformed that far.
-        unsafe {
-            if (*slot).tts_nvalid < columns.last {
-                kept!(pg_sys::slot_getsomeattrs_int(slot, i32::from(columns.last)));
-            }
-            Self::of(columns, |column| {
-                let place = column as usize - 1;
-                (!*(*slot).tts_isnull.add(place)).then(|| *(*slot).tts_values.add(place))
-            })
-        }
-    }
-
-    /// Those of the version of a row that the transaction has just replaced or deleted. Nobody takes it away while the
-    /// transaction runs.
-    ///
-    /// # Safety
-    /// The relation must be open, and the columns be its own.
-    unsafe fn of_version(columns: &Columns, relation: pg_sys::Relation, place: pg_sys::ItemPointerData) -> Self {
-        let mut tuple = pg_sys::HeapTupleData { t_self: place, ..pg_sys::HeapTupleData::default() };
-        let mut buffer = 0;
-        // SAFETY: the caller's promise; the version is read while its page is pinned. An error gives the pin back.
-        unsafe {
-            let any = &raw mut pg_sys::SnapshotAnyData;
-            if !kept!(pg_sys::heap_fetch(relation, any, &raw mut tuple, &raw mut buffer, false)) {
-                return Self { is_incomplete: true, ..Self::default() };
-            }
-            let found = Self::of(columns, |column| {
-                let mut is_null = false;
-                let value = pg_sys::heap_getattr(&raw mut tuple, i32::from(column), (*relation).rd_att, &mut is_null);
-                (!is_null).then_some(value)
-            });
-            kept!(pg_sys::ReleaseBuffer(buffer));
-            found
-        }
-    }
 }
 
 /// The block in which a version of a row lies.
@@ -260,16 +132,17 @@ pub unsafe fn note(
             Some(read) => Found::of_slot(columns, read),
             None => Found::of_version(columns, *relation, old),
         };
+        let is_looked_at = columns.have_values();
+        let is_kept = is_own && columns.keeps_values;
+        let found = [
+            old.filter(|_| is_looked_at && !is_kept).map(before),
+            (is_looked_at && !new.is_null()).then(|| Found::of_slot(columns, new)),
+        ];
         // The heap has told where the new version is.
         let versions = [old, new.as_ref().map(|new| new.tts_tid)];
-        let found = columns.have_values().then(|| {
-            let after = if new.is_null() { Found::default() } else { Found::of_slot(columns, new) };
-            let is_kept = is_own && columns.keeps_values;
-            [old.filter(|_| !is_kept).map_or_else(Found::default, before), after]
-        });
         let goes_on = noting(*place, |rows| {
             rows.add_change(change, || Change::of(*relation).map(Change::counted));
-            add_row(rows, columns, columns.quietly_set.filter(|_| is_own), versions, found.iter().flatten());
+            add_row(rows, columns, columns.quietly_set.filter(|_| is_own), versions, &found);
         });
         if !goes_on {
             watched::count_in_vain((*watched.node).ps.lefttree);
@@ -298,8 +171,8 @@ pub unsafe fn note_inserted(
             let version = (**slot).tts_tid;
             // Rows of one block follow each other.
             if columns.have_values() || last_block.replace(block_of(version)) != Some(block_of(version)) {
-                let found = columns.have_values().then(|| Found::of_slot(columns, *slot));
-                goes_on = noting(place, |rows| add_row(rows, columns, None, [None, Some(version)], found.iter()));
+                let found = [None, columns.have_values().then(|| Found::of_slot(columns, *slot))];
+                goes_on = noting(place, |rows| add_row(rows, columns, None, [None, Some(version)], &found));
             }
             if !goes_on {
                 break;
@@ -322,15 +195,15 @@ fn noting(place: usize, note: impl FnOnce(&mut NotedRows)) -> bool {
 
 /// Notes what a row was and is: where its versions lie, and what was `found` of their values. The columns that were
 /// `set`, by their bits, are a few quiet ones.
-fn add_row<'a>(
+fn add_row(
     rows: &mut NotedRows,
     columns: &Columns,
     set: Option<NonZero<u64>>,
     versions: [Option<pg_sys::ItemPointerData>; 2],
-    found: impl Iterator<Item = &'a Found>,
+    found: &[Option<Found>; 2],
 ) {
     for version in versions.iter().flatten() {
-        for content in &columns.contents {
+        for content in columns.contents() {
             match content {
                 Content::ItsValue => add_value(rows, (EACH_ROW, ITS_VALUE), columns, set),
                 Content::Zone(column, size) => rows.add_value((*column, u64::from(block_of(*version) >> size))),
@@ -341,8 +214,8 @@ fn add_row<'a>(
     if columns.have_values() {
         rows.look();
     }
-    for found in found {
-        found.values.iter().flatten().for_each(|value| add_value(rows, *value, columns, set));
+    for found in found.iter().flatten() {
+        found.values().iter().for_each(|value| add_value(rows, *value, columns, set));
         if found.is_incomplete {
             rows.give_up(Coarse::Overflow);
         }

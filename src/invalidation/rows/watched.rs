@@ -11,57 +11,14 @@
 //! at the description meanwhile: it belongs to this process.
 
 use std::cell::RefCell;
-use std::num::NonZero;
 
-use arrow_cache_core::versions::columns::MOST_COLUMNS;
-use arrow_cache_core::{OutOfMemory, QuietColumns, RoomyVec};
+use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
+use super::contents::Columns;
 use crate::pg::backend_local::Local;
 use crate::pg::next_row::{self, NextRow};
 use crate::pg::server;
-use crate::query::value_hash::Form;
-
-/// A column that has values, and how these are hashed.
-pub type Hashed = (i16, Form);
-
-/// What a tracked column has in a row.
-#[derive(Clone, Copy, Default)]
-pub enum Content {
-    /// Nothing that an answer rests on.
-    #[default]
-    Nothing,
-    /// What `EACH_ROW` has.
-    ItsValue,
-    /// The zone of its version. The zones are of so many blocks, by its binary logarithm.
-    Zone(i16, u32),
-    /// A value.
-    Value(Hashed),
-    /// That of two columns together.
-    Pair(Hashed, Hashed),
-}
-
-/// What is noted of a row that changes.
-#[derive(Clone, Copy, Default)]
-pub struct Columns {
-    /// What each tracked column has.
-    pub contents: [Content; MOST_COLUMNS],
-    /// The last column whose value is one of these; 0 if there is none.
-    pub last: i16,
-    /// The node's own updates leave all these values as they are.
-    pub keeps_values: bool,
-    /// The columns that they set, by their bits, if these are a few quiet ones.
-    pub quietly_set: Option<NonZero<u64>>,
-    /// The quiet columns.
-    pub quiet: QuietColumns,
-}
-
-impl Columns {
-    /// Returns true if rows are looked at for their values.
-    pub fn have_values(&self) -> bool {
-        self.last != 0
-    }
-}
 
 /// A node that changes rows of relations of which some may be tracked.
 #[derive(Clone, Copy)]
@@ -140,7 +97,7 @@ pub fn add(watched: Watched) -> Result<(), OutOfMemory> {
 }
 
 /// The watched node above this one.
-pub fn node_above(below: *mut pg_sys::PlanState) -> Option<Node> {
+fn node_above(below: *mut pg_sys::PlanState) -> Option<Node> {
     WATCHED.with_borrow(|all| all.nodes.iter().rfind(|node| node.below == below).copied())
 }
 
@@ -177,17 +134,17 @@ unsafe fn take_back_of(all: &mut [Watched], is_one: impl Fn(&Watched) -> bool) {
     }
 }
 
-/// The node above this one is about to get its next row: the routine does not stand for it any more. Returns what the
-/// node below does for that; `None` if it is not watched.
+/// The node above this one is about to get its next row: the routine does not stand for it any more. Returns that node,
+/// and what the one below does for the row; `None` if it is not watched.
 ///
 /// # Safety
 /// The query of the node must be under way.
-pub unsafe fn before_row(below: *mut pg_sys::PlanState) -> Option<NextRow> {
+pub unsafe fn before_row(below: *mut pg_sys::PlanState) -> Option<(*mut pg_sys::ModifyTableState, NextRow)> {
     WATCHED.with_borrow_mut(|all| {
         let node = all.nodes.iter().rfind(|node| node.below == below)?;
         // SAFETY: the caller's promise.
         unsafe { take_back_of(&mut all.relations, |watched| watched.node == node.state) };
-        Some(node.next_row)
+        Some((node.state, node.next_row))
     })
 }
 
