@@ -104,6 +104,7 @@ fn block_of(version: pg_sys::ItemPointerData) -> u32 {
 
 /// Notes a value that a row had before or after, or other hashes for it: one for each column that was `set`, if that
 /// are quiet ones alone and leave the value as it is.
+#[inline]
 fn add_value(rows: &mut NotedRows, (column, hash): ColumnValue, columns: &Columns, set: Option<NonZero<u64>>) {
     match set.map(NonZero::get).filter(|set| set & bits_of(column) == 0) {
         Some(set) => columns.quiet.among(set).for_each(|place| rows.add_value((column, quietly(hash, place)))),
@@ -195,6 +196,7 @@ fn noting(place: usize, note: impl FnOnce(&mut NotedRows)) -> bool {
 
 /// Notes what a row was and is: where its versions lie, and what was `found` of their values. The columns that were
 /// `set`, by their bits, are a few quiet ones.
+#[inline(always)]
 fn add_row(
     rows: &mut NotedRows,
     columns: &Columns,
