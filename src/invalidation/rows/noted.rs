@@ -135,15 +135,14 @@ pub unsafe fn note(
         };
         let is_looked_at = columns.have_values();
         let is_kept = is_own && columns.keeps_values;
-        let found = [
-            old.filter(|_| is_looked_at && !is_kept).map(before),
-            (is_looked_at && !new.is_null()).then(|| Found::of_slot(columns, new)),
-        ];
+        let before = old.filter(|_| is_looked_at && !is_kept).map(before);
+        let after = (is_looked_at && !new.is_null()).then(|| Found::of_slot(columns, new));
+        let found = [before.as_ref(), after.as_ref()];
         // The heap has told where the new version is.
         let versions = [old, new.as_ref().map(|new| new.tts_tid)];
         let goes_on = noting(*place, |rows| {
             rows.add_change(change, || Change::of(*relation).map(Change::counted));
-            add_row(rows, columns, columns.quietly_set.filter(|_| is_own), versions, &found);
+            add_row(rows, columns, columns.quietly_set.filter(|_| is_own), versions, found);
         });
         if !goes_on {
             watched::count_in_vain((*watched.node).ps.lefttree);
@@ -168,13 +167,16 @@ pub unsafe fn note_inserted(
     unsafe {
         let counted = || Change::of(relation).map(Change::counted);
         let mut goes_on = noting(place, |rows| rows.add_changes(inserted, counted));
+        let is_looked_at = columns.have_values();
         for slot in slots {
             let version = (**slot).tts_tid;
             // Rows of one block follow each other.
-            if columns.have_values() || last_block.replace(block_of(version)) != Some(block_of(version)) {
-                let found = [None, columns.have_values().then(|| Found::of_slot(columns, *slot))];
-                goes_on = noting(place, |rows| add_row(rows, columns, None, [None, Some(version)], &found));
+            if !is_looked_at && last_block == Some(block_of(version)) {
+                continue;
             }
+            last_block = Some(block_of(version));
+            let found = is_looked_at.then(|| Found::of_slot(columns, *slot));
+            goes_on = noting(place, |rows| add_row(rows, columns, None, [None, Some(version)], [None, found.as_ref()]));
             if !goes_on {
                 break;
             }
@@ -202,7 +204,7 @@ fn add_row(
     columns: &Columns,
     set: Option<NonZero<u64>>,
     versions: [Option<pg_sys::ItemPointerData>; 2],
-    found: &[Option<Found>; 2],
+    found: [Option<&Found>; 2],
 ) {
     for version in versions.iter().flatten() {
         for content in columns.contents() {
@@ -216,7 +218,7 @@ fn add_row(
     if columns.have_values() {
         rows.look();
     }
-    for found in found.iter().flatten() {
+    for found in found.into_iter().flatten() {
         found.values().iter().for_each(|value| add_value(rows, *value, columns, set));
         if found.is_incomplete {
             rows.give_up(Coarse::Overflow);

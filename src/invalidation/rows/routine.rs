@@ -45,10 +45,10 @@ unsafe fn note_last(
     new: *mut pg_sys::TupleTableSlot,
     old: Option<pg_sys::ItemPointerData>,
 ) -> Option<(*mut pg_sys::ModifyTableState, *mut pg_sys::ResultRelInfo)> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise. No statement begins or ends while values of a row are read.
     unsafe {
-        let watched = watched::take_standing(relation)?;
-        noted::note(&watched, change, new, old);
+        let watched = &*watched::take_standing(relation)?;
+        noted::note(watched, change, new, old);
         Some((watched.node, watched.target))
     }
 }

@@ -37,7 +37,7 @@ pub struct Node {
     pub in_vain: u32,
 }
 
-/// A tracked relation whose rows a node changes. It is copied for each row.
+/// A tracked relation whose rows a node changes.
 #[derive(Clone, Copy)]
 pub struct Watched {
     /// The state of its query.
@@ -206,11 +206,12 @@ pub fn standing(relation: pg_sys::Relation) -> Option<Watched> {
     relations(|all| all.iter().rfind(|watched| watched.is_for(relation)).copied())
 }
 
-/// The same, and takes it back: the change is made.
+/// The same, where it stands on the list, and takes the routine back: the change is made. It stays there until a
+/// statement begins or ends.
 ///
 /// # Safety
 /// The relation must be open.
-pub unsafe fn take_standing(relation: pg_sys::Relation) -> Option<Watched> {
+pub unsafe fn take_standing(relation: pg_sys::Relation) -> Option<*const Watched> {
     relations(|all| {
         let place = all.iter().rposition(|watched| watched.is_for(relation));
         // SAFETY: the caller's promise: a query for whose node it stands is under way.
@@ -220,7 +221,7 @@ pub unsafe fn take_standing(relation: pg_sys::Relation) -> Option<Watched> {
                 None => (*relation).rd_tableam = heap(),
             }
         }
-        place.map(|place| all[place])
+        place.map(|place| &raw const all[place])
     })
 }
 
