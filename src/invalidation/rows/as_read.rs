@@ -57,8 +57,8 @@ unsafe extern "C-unwind" fn visit(state: *mut pg_sys::PlanState, wanted: *mut c_
     }
 }
 
-/// Returns true if a slot holds a version of a row, by its place. The slot keeps the page from being cleaned, so no
-/// other version has taken the place since.
+/// Returns true if a slot holds a version of a row, by its place. No other version has taken the place since: the slot
+/// keeps the page from being cleaned, or the snapshot that has seen the row keeps its version.
 ///
 /// # Safety
 /// Null, or a slot for versions in the heap.

@@ -148,6 +148,7 @@ impl Found {
     ///
     /// # Safety
     /// The slot must hold a row of the relation whose columns these are.
+    #[inline(always)]
     pub unsafe fn of_slot(columns: &Columns, slot: *mut pg_sys::TupleTableSlot) -> Self {
         // SAFETY: the caller's promise; a slot has a value for each attribute once it is deformed that far. That raises
         // nothing, as the relation has these columns.
