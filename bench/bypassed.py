@@ -32,6 +32,7 @@ class Case:
 
 
 ANY_ACCOUNT = object()  # a value that is drawn for each execution, the same ones with the library and without it
+ROUND_NUMBER = object()  # how many statements the session has begun to execute
 
 
 def literal(text, *values):
@@ -67,7 +68,7 @@ class Asking:
 
     def __init__(self, server, case, way):
         self.session, self.case, self.way = Session(server.dsn()), case, way
-        self.drawn = random.Random(17)
+        self.drawn, self.begun = random.Random(17), 0
         if way == "prepared":
             for number, (text, _) in enumerate(case.statements):
                 self.session.prepare(text, b"%d" % number)
@@ -78,7 +79,9 @@ class Asking:
             yield lambda number=number, text=text, values=values: self.execute_one(number, text, values)
 
     def execute_one(self, number, text, values):
-        values = [str(self.drawn.randint(1, ACCOUNTS)) if value is ANY_ACCOUNT else value for value in values]
+        self.begun += 1
+        drawn = {ANY_ACCOUNT: lambda: self.drawn.randint(1, ACCOUNTS), ROUND_NUMBER: lambda: self.begun}
+        values = [str(drawn[value]()) if value in drawn else value for value in values]
         if self.way == "prepared":
             self.session.execute_prepared(b"%d" % number, [value.encode() for value in values])
             return

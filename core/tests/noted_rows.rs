@@ -215,8 +215,22 @@ fn values_of_as_many_changes_are_noted_as_may_be() {
     server.change(RowChange::Update, 0);
     rows.add_change(RowChange::Update, || None);
     rows.look();
-    rows.add_value((1, 0));
     assert_eq!(values(&rows, &tracked(7), &server.counted()), Err(Coarse::Overflow));
+}
+
+#[test]
+fn a_value_is_noted_once() {
+    let (server, mut rows) = run(&[Step::Noted(RowChange::Insert, 5)]);
+    // Some have the same low bits.
+    let in_turn: Vec<_> =
+        [1, 64].iter().flat_map(|step| (0..20).map(move |value| (2, step * (7 * value % 20)))).collect();
+    for _ in 0..MOST_CHANGES {
+        in_turn.iter().for_each(|value| rows.add_value(*value));
+    }
+    let mut all = [vec![(1, 5)], in_turn].concat();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(values(&rows, &tracked(7), &server.counted()), Ok(all));
 }
 
 #[test]

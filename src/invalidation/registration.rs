@@ -27,7 +27,7 @@ pub fn note_wish(store: &SharedStore, wish: &Wish) {
 /// rows are known, that is a wish that they were quiet.
 pub fn note_update(store: &SharedStore, relation: u32, tracked: &TrackedColumns, set: u64) {
     let may_gain = |column: i16| set & bits_of(column) == 0 && size_of_zones(column).is_none();
-    if tracked.quiet.with(set).is_some() && tracked.iter().any(may_gain) {
+    if tracked.iter().any(may_gain) && tracked.quiet.with(set).is_some() {
         note_wish(store, &Wish { database: backend::database(), relation, column: QUIET, set });
     }
 }

@@ -29,7 +29,7 @@ pub type ColumnValue = (i16, u64);
 pub struct TrackedColumns {
     /// Another one for each change of the columns: what was noted under one says nothing under another.
     pub generation: u64,
-    /// Their numbers; 0 for none.
+    /// Their numbers, and behind them 0 for none.
     pub columns: [i16; MOST_COLUMNS],
     /// The quiet columns.
     pub quiet: QuietColumns,
@@ -40,9 +40,12 @@ pub struct TrackedColumns {
 pub struct QuietColumns(pub u64);
 
 impl QuietColumns {
-    /// Their places and numbers.
+    /// Their places and numbers. No place is empty before another one.
     pub fn iter(self) -> impl Iterator<Item = (u8, i16)> {
-        (0..).zip(self.0.to_le_bytes()).filter(|(_, column)| *column != 0).map(|(place, column)| (place, column.into()))
+        let from = move |place: u8| self.0 >> (8 * u32::from(place));
+        (0..MOST_QUIET as u8)
+            .take_while(move |place| from(*place) != 0)
+            .map(move |place| (place, (from(place) & 0xff) as i16))
     }
 
     /// All of them, by their bits.
@@ -115,7 +118,7 @@ pub fn together(one: ColumnValue, other: ColumnValue) -> Option<ColumnValue> {
 impl TrackedColumns {
     /// The numbers of the columns.
     pub fn iter(&self) -> impl Iterator<Item = i16> + use<> {
-        self.columns.into_iter().filter(|column| *column != 0)
+        self.columns.into_iter().take_while(|column| *column != 0)
     }
 
     /// Returns true if the column is among them.

@@ -11,8 +11,8 @@ use crate::versions::columns::{ColumnValue, TrackedColumns};
 /// simple change of a row; so more would be felt.
 pub const MOST_CHANGES: i64 = 1000;
 
-/// So many of the last values are looked through for one that is to be noted.
-const RECENT: usize = 16;
+/// Of so many of the last values it is remembered where they stand.
+const RECENT: usize = 64;
 /// Values that memory is kept for.
 const KEPT: usize = 64;
 
@@ -97,8 +97,10 @@ pub struct NotedRows {
     noted: RowChanges,
     /// For how many of them rows were looked at.
     looked_at: i64,
-    /// Some may stand there more than once.
+    /// Each once, ascending.
     values: Vec<ColumnValue>,
+    /// Where the last ones stood when they were noted, by their low bits.
+    recent: [u16; RECENT],
     /// Why no more is noted.
     coarse: Option<Coarse>,
 }
@@ -108,7 +110,15 @@ impl NotedRows {
     #[must_use]
     pub const fn new(tracked: TrackedColumns) -> Self {
         let nothing = RowChanges { inserted: 0, updated: 0, deleted: 0 };
-        Self { tracked, base: None, noted: nothing, looked_at: 0, values: Vec::new(), coarse: None }
+        Self {
+            tracked,
+            base: None,
+            noted: nothing,
+            looked_at: 0,
+            values: Vec::new(),
+            recent: [0; RECENT],
+            coarse: None,
+        }
     }
 
     /// Forgets what was noted, and notes by these columns.
@@ -118,7 +128,8 @@ impl NotedRows {
         self.forget_values();
     }
 
-    fn forget_values(&mut self) {
+    /// Gives back the memory of many values.
+    pub fn forget_values(&mut self) {
         self.values.clear();
         self.values.shrink_to(KEPT);
     }
@@ -178,18 +189,22 @@ impl NotedRows {
 
     /// Notes a value that a changed row had before or after.
     pub fn add_value(&mut self, value: ColumnValue) {
-        // Rows of the same value often follow each other.
-        if !self.wants_more() || self.values.iter().rev().take(RECENT).any(|known| *known == value) {
+        // Rows of the same values often follow each other.
+        let recent = &mut self.recent[value.1 as usize % RECENT];
+        if self.values.get(usize::from(*recent)) == Some(&value) || self.coarse.is_some() {
             return;
         }
-        let has_room = self.values.len() < MOST_CHANGES as usize && self.values.make_room(1).is_ok();
-        match has_room {
-            true => self.values.push(value),
-            false => self.give_up(Coarse::Overflow),
-        }
+        *recent = match self.values.binary_search(&value) {
+            Ok(known) => known as u16,
+            Err(place) if self.values.len() < MOST_CHANGES as usize && self.values.make_room(1).is_ok() => {
+                self.values.insert(place, value);
+                place as u16
+            }
+            Err(_) => return self.give_up(Coarse::Overflow),
+        };
     }
 
-    /// The values that changed rows had, before or after, some more than once; and the columns of which these may not
+    /// The values that changed rows had, before or after; and the columns of which these may not
     /// be all, as they were taken in meanwhile. `tracked` are those of now, and `counted` what the server has counted.
     ///
     /// # Errors

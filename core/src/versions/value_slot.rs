@@ -71,6 +71,10 @@ impl Publishers {
 
     /// These and one more, which runs. Of the others those are left that may not have ended.
     fn and(self, xid: u64, oldest_running: u64, is_running: impl Fn(u64) -> bool) -> Self {
+        // All of them have ended, as is usual.
+        if self.newest < oldest_running.min(xid) {
+            return Self { newest: xid.min(TOO_NEW), ..Self::default() };
+        }
         let has_ended = |other| other == 0 || other == xid || other < oldest_running || !is_running(other);
         let left = self.left(oldest_running, has_ended);
         let newest = self.newest.max(xid).min(TOO_NEW);

@@ -8,9 +8,10 @@ use std::sync::OnceLock;
 
 use pgrx::pg_sys;
 
+use super::contents::Columns;
 use super::expected::tracked;
 use super::noted;
-use super::watched::{Columns, heap};
+use super::watched::heap;
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::edge;
 use crate::{settings, shmem};
@@ -39,12 +40,14 @@ pub fn begin(relation: pg_sys::Oid) -> bool {
         if open.is_null() {
             return false;
         }
-        let columns = tracked(&store, open).filter(|_| std::ptr::eq((*open).rd_tableam, heap()));
+        let tracked = tracked(&store, open).filter(|_| std::ptr::eq((*open).rd_tableam, heap()));
         noted::begin();
-        let Some((place, columns)) = columns.and_then(|tracked| noted::place_for(open, tracked, 0)) else {
+        let place = tracked.and_then(|tracked| noted::place_for(relation.to_u32(), &tracked));
+        let Some((tracked, place)) = tracked.zip(place) else {
             kept!(pg_sys::relation_close(open, pg_sys::NoLock as _));
             return false;
         };
+        let columns = Columns::of(open, &tracked, 0);
         (*open).rd_tableam = routine();
         COPIED.set(Some(Copied { relation: open, place, columns }));
     }

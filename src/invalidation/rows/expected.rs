@@ -4,8 +4,9 @@
 use arrow_cache_core::{TrackedColumns, bit_of};
 use pgrx::pg_sys::{self, CmdType};
 
+use super::contents::Columns;
 use super::watched::Watched;
-use super::{noted, watched};
+use super::{as_read, noted, watched};
 use crate::invalidation::registration;
 use crate::pg::compat::has_generated_columns;
 use crate::pg::lists::{integers, node_at, nodes};
@@ -21,21 +22,20 @@ pub unsafe fn tracked(store: &SharedStore, relation: pg_sys::Relation) -> Option
     store.registry().columns_of(backend::database(), unsafe { (*relation).rd_id.to_u32() })
 }
 
-/// The node above this one is about to do what a row tells that it has got. May raise what that would raise.
+/// A watched node is about to do what a row tells that it has got. May raise what that would raise.
 ///
 /// # Safety
 /// The query of the node must be under way, and the slot hold its row.
 pub unsafe fn expect_change(
-    below: *mut pg_sys::PlanState,
+    node: *mut pg_sys::ModifyTableState,
     row: *mut pg_sys::TupleTableSlot,
     routine: &'static pg_sys::TableAmRoutine,
 ) {
-    let Some(node) = watched::node_above(below) else { return };
     // SAFETY: the caller's promise.
     unsafe {
-        let target = target_of(node.state, row);
-        if target.is_null() || !expect(node.state, target, routine) {
-            watched::count_in_vain(below);
+        let target = target_of(node, row);
+        if target.is_null() || !expect(node, target, routine) {
+            watched::count_in_vain((*node).ps.lefttree);
         }
     }
 }
@@ -46,17 +46,17 @@ pub unsafe fn expect_change(
 /// # Safety
 /// The query must be under way.
 pub unsafe fn expect_moved(
-    watched: &Watched,
+    node: *mut pg_sys::ModifyTableState,
+    target: *mut pg_sys::ResultRelInfo,
     version: pg_sys::ItemPointerData,
     routine: &'static pg_sys::TableAmRoutine,
 ) {
-    let (node, target) = (watched.node, watched.target);
     // SAFETY: the caller's promise. The executor converts the row to that of the root, by the same slot, and finds the
     // leaf next.
     unsafe {
         let (row, root_row) = ((*target).ri_newTupleSlot, (*node).mt_root_tuple_slot);
         let is_own = (*node).operation == CmdType::CMD_UPDATE
-            && noted::holds((*target).ri_oldTupleSlot, version)
+            && as_read::holds((*target).ri_oldTupleSlot, version)
             && !(row.is_null() || root_row.is_null() || (*node).mt_partition_tuple_routing.is_null());
         if !is_own {
             return;
@@ -87,12 +87,17 @@ unsafe fn expect(
         let is_heap = [watched::heap(), routine].iter().any(|one| std::ptr::eq((*relation).rd_tableam, *one));
         let Some(store) = shmem::store().filter(|_| is_heap) else { return false };
         let Some(tracked) = tracked(&store, relation) else { return false };
-        let changed = changed_columns(node, target);
-        registration::note_update(&store, (*relation).rd_id.to_u32(), &tracked, changed);
-        let Some((place, columns)) = noted::place_for(relation, tracked, changed) else { return false };
-        let below = (*node).ps.lefttree;
+        let (number, changed) = ((*relation).rd_id.to_u32(), changed_columns(node, target));
+        registration::note_update(&store, number, &tracked, changed);
+        let Some(place) = noted::place_for(number, &tracked) else { return false };
+        // The types are those that this statement finds: an earlier one may have found others, in a subtransaction that
+        // was rolled back.
+        let columns = Columns::of(relation, &tracked, changed);
+        // UPDATE reads the row again for itself.
+        let is_read = columns.have_values() && !matches!((*node).operation, CmdType::CMD_INSERT | CmdType::CMD_UPDATE);
+        let read = if is_read { as_read::slot_of_scan(node, target) } else { std::ptr::null_mut() };
         let query = (*node).ps.state;
-        let watched = Watched { query, node, below, target, relation, place, columns, stands: false };
+        let watched = Watched { query, node, target, relation, read, place, columns, stands: false };
         watched::add(watched).is_ok() && watched::stand_for(node, target, routine)
     }
 }

@@ -6,11 +6,14 @@
 //! were noted than are counted, the relation is published as a whole. So nothing here has to be complete, but whatever
 //! is noted must be true.
 //!
-//! In the order in which the files may import each other: `watched` lists the statements under way that write to
-//! tracked relations, and puts the routine in and back; `noted` has what the transaction has noted; `expected` finds
-//! the relation of which a row is about to be changed; `routine` is that copy, whose functions note; `routed` tells
-//! whether rows may come to tracked leaves; `statements` begins and ends watching, and `copied` does so for COPY FROM.
+//! In the order in which the files may import each other: `contents` says what a row has that is noted; `watched` lists
+//! the statements under way that write to tracked relations, and puts the routine in and back; `as_read` finds the slot
+//! that has the row; `noted` has what the transaction has noted; `expected` finds the relation of which a row is about
+//! to be changed; `routine` is that copy, whose functions note; `routed` tells whether rows may come to tracked leaves;
+//! `statements` begins and ends watching, and `copied` does so for COPY FROM.
 
+mod as_read;
+mod contents;
 mod copied;
 mod expected;
 mod noted;

@@ -3,20 +3,20 @@
 //! changes of further ones are not noted.
 
 use std::cell::{Cell, RefCell};
+use std::num::NonZero;
 
-use arrow_cache_core::versions::columns::{ColumnValue, MOST_COLUMNS};
+use arrow_cache_core::versions::columns::ColumnValue;
 use arrow_cache_core::versions::noted_rows::{Coarse, CountedChanges, NotedRows, RowChange, RowChanges};
-use arrow_cache_core::versions::zones::size_of_zones;
-use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, bits_of, members, quietly, together};
+use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, bits_of, quietly};
 use pgrx::pg_sys;
 
-use super::watched::{self, Columns, Content, Hashed, Watched};
+use super::as_read;
+use super::contents::{Columns, Content, Found};
+use super::watched::{self, Watched};
 use crate::pg::attention;
 use crate::pg::backend_local::Local;
-use crate::pg::compat::tuple_attribute;
 use crate::pg::relcache_listener;
 use crate::pg::transaction_changes::Change;
-use crate::query::value_hash::form_of;
 
 /// Most tracked relations of which a transaction notes changes.
 const MOST_RELATIONS: usize = 32;
@@ -73,30 +73,22 @@ pub fn is_idle() -> bool {
     !IS_BUSY.get()
 }
 
-/// Where the changes of a relation are noted, and its columns; `None` if they are not noted. A statement is about to
-/// change a row of it for the first time, and finds that these columns are tracked. Their types are those of this
-/// statement: an earlier one may have found others, in a subtransaction that was rolled back. Updates of its own set
-/// the columns of `changed`.
-///
-/// # Safety
-/// The relation must be open.
-pub unsafe fn place_for(relation: pg_sys::Relation, tracked: TrackedColumns, changed: u64) -> Option<(usize, Columns)> {
-    // SAFETY: the caller's promise.
-    let (number, columns) = unsafe { ((*relation).rd_id.to_u32(), columns(relation, tracked, changed)) };
+/// Where the changes of a relation are noted; `None` if they are not noted. A statement is about to change a row of it
+/// for the first time, and finds that these columns are tracked.
+pub fn place_for(relation: u32, tracked: &TrackedColumns) -> Option<usize> {
     let known = NOTED.with_borrow_mut(|notes| {
-        let place = notes.used().iter().position(|noted| noted.relation == number)?;
-        notes.all[place].rows.expect(&tracked);
+        let place = notes.used().iter().position(|noted| noted.relation == relation)?;
+        notes.all[place].rows.expect(tracked);
         Some((place, notes.all[place].rows.wants_more()))
     });
     if let Some((place, wants_more)) = known {
-        return wants_more.then_some((place, columns));
+        return wants_more.then_some(place);
     }
     // Memory is kept for one relation at least, once something was noted.
     if NOTED.with_borrow(|notes| notes.all.is_empty()) {
         relcache_listener::listen(relation_changed);
     }
-    let place = NOTED.with_borrow_mut(|notes| notes.begin(number, tracked))?;
-    Some((place, columns))
+    NOTED.with_borrow_mut(|notes| notes.begin(relation, *tracked))
 }
 
 /// The definition of a relation may have changed, also by the end of a subtransaction that is rolled back.
@@ -105,120 +97,6 @@ fn relation_changed(relation: pg_sys::Oid) {
     NOTED.with_borrow_mut(|notes| notes.used().iter_mut().filter(is_it).for_each(|noted| noted.rows.redefine()));
 }
 
-/// What is noted of rows, and how the values of tracked columns are hashed.
-///
-/// # Safety
-/// The relation must be open.
-unsafe fn columns(relation: pg_sys::Relation, tracked: TrackedColumns, changed: u64) -> Columns {
-    // SAFETY: the caller's promise: an open relation has a row type with so many columns.
-    let hashed = |column: i16| unsafe {
-        let row_type = (*relation).rd_att;
-        let has_column = column > 0 && i32::from(column) <= (*row_type).natts;
-        let type_oid = has_column.then(|| (*tuple_attribute(row_type, column as usize - 1)).atttypid)?;
-        Some((column, form_of(type_oid)?))
-    };
-    // No answer rests on values of a column that was dropped, or has got another type, which outdates all.
-    let content = |column| match (size_of_zones(column), members(column)) {
-        (None, (0, _)) => Content::Nothing,
-        (Some(size), _) => Content::Zone(column, size),
-        (None, (EACH_ROW, None)) => Content::ItsValue,
-        (None, (alone, None)) => hashed(alone).map_or(Content::Nothing, Content::Value),
-        (None, (first, Some(second))) => {
-            let both = hashed(first).zip(hashed(second));
-            both.map_or(Content::Nothing, |(first, second)| Content::Pair(first, second))
-        }
-    };
-    let contents = tracked.columns.map(content);
-    Columns {
-        contents,
-        have_values: contents.iter().any(|content| matches!(content, Content::Value(_) | Content::Pair(..))),
-        keeps_values: tracked.keeps(changed),
-        quietly_set: Some(changed).filter(|changed| tracked.quiet.are_all(*changed)),
-        quiet: tracked.quiet,
-    }
-}
-
-/// What tracked columns have in one version of a row.
-#[derive(Clone, Copy, Default)]
-struct Found {
-    values: [Option<ColumnValue>; MOST_COLUMNS],
-    /// One of them has no hash, or the version could not be read.
-    is_incomplete: bool,
-}
-
-impl Found {
-    /// The values that `read` gives; `None` for NULL, which equals nothing. So a pair with it is asked for by no
-    /// answer.
-    ///
-    /// # Safety
-    /// `read` must give values of the columns.
-    unsafe fn of(columns: &Columns, mut read: impl FnMut(i16) -> Option<pg_sys::Datum>) -> Self {
-        let mut found = Self::default();
-        for (place, content) in found.values.iter_mut().zip(&columns.contents) {
-            let mut has_null = false;
-            let mut value_of = |(column, form): Hashed| -> Option<ColumnValue> {
-                let datum = read(column);
-                has_null |= datum.is_none();
-                // SAFETY: the caller's promise; the form is that of the column's type.
-                Some((column, unsafe { form.hash(datum?) }?))
-            };
-            *place = match *content {
-                Content::Value(own) => value_of(own),
-                Content::Pair(first, second) => {
-                    value_of(first).zip(value_of(second)).and_then(|(first, second)| together(first, second))
-                }
-                Content::Nothing | Content::ItsValue | Content::Zone(..) => continue,
-            };
-            found.is_incomplete |= place.is_none() && !has_null;
-        }
-        found
-    }
-
-    /// Those of the row that a slot holds.
-    ///
-    /// # Safety
-    /// The slot must hold a row of the relation whose columns these are.
-    unsafe fn of_slot(columns: &Columns, slot: *mut pg_sys::TupleTableSlot) -> Self {
-        // SAFETY: the caller's promise; a slot has a value for each attribute once it is deformed that far.
-        unsafe {
-            Self::of(columns, |column| {
-                if (*slot).tts_nvalid < column {
-                    kept!(pg_sys::slot_getsomeattrs_int(slot, i32::from(column)));
-                }
-                let place = column as usize - 1;
-                (!*(*slot).tts_isnull.add(place)).then(|| *(*slot).tts_values.add(place))
-            })
-        }
-    }
-
-    /// Those of the version of a row that the transaction has just replaced or deleted. Nobody takes it away while the
-    /// transaction runs.
-    ///
-    /// # Safety
-    /// The relation must be open, and the columns be its own.
-    unsafe fn of_version(columns: &Columns, relation: pg_sys::Relation, place: pg_sys::ItemPointerData) -> Self {
-        let mut tuple = pg_sys::HeapTupleData { t_self: place, ..pg_sys::HeapTupleData::default() };
-        let mut buffer = 0;
-        // SAFETY: the caller's promise; the version is read while its page is pinned. An error gives the pin back.
-        unsafe {
-            let any = &raw mut pg_sys::SnapshotAnyData;
-            if !kept!(pg_sys::heap_fetch(relation, any, &raw mut tuple, &raw mut buffer, false)) {
-                return Self { is_incomplete: true, ..Self::default() };
-            }
-            let found = Self::of(columns, |column| {
-                let mut is_null = false;
-                let value = pg_sys::heap_getattr(&raw mut tuple, i32::from(column), (*relation).rd_att, &mut is_null);
-                (!is_null).then_some(value)
-            });
-            kept!(pg_sys::ReleaseBuffer(buffer));
-            found
-        }
-    }
-}
-
-/// A version of a row: where it lies, and the values that were looked at.
-type Version = (pg_sys::ItemPointerData, Found);
-
 /// The block in which a version of a row lies.
 fn block_of(version: pg_sys::ItemPointerData) -> u32 {
     u32::from(version.ip_blkid.bi_hi) << 16 | u32::from(version.ip_blkid.bi_lo)
@@ -226,8 +104,9 @@ fn block_of(version: pg_sys::ItemPointerData) -> u32 {
 
 /// Notes a value that a row had before or after, or other hashes for it: one for each column that was `set`, if that
 /// are quiet ones alone and leave the value as it is.
-fn add_value(rows: &mut NotedRows, (column, hash): ColumnValue, columns: &Columns, set: Option<u64>) {
-    match set.filter(|set| set & bits_of(column) == 0) {
+#[inline]
+fn add_value(rows: &mut NotedRows, (column, hash): ColumnValue, columns: &Columns, set: Option<NonZero<u64>>) {
+    match set.map(NonZero::get).filter(|set| set & bits_of(column) == 0) {
         Some(set) => columns.quiet.among(set).for_each(|place| rows.add_value((column, quietly(hash, place)))),
         None => rows.add_value((column, hash)),
     }
@@ -249,20 +128,24 @@ pub unsafe fn note(
     unsafe {
         // A function that a constraint calls may change another row, which need not keep anything.
         let is_own = change == RowChange::Update && std::ptr::eq(new, (*watched.target).ri_newTupleSlot);
-        let read = (*watched.target).ri_oldTupleSlot;
-        let before = old.map(|old| match () {
-            () if !columns.have_values || (is_own && columns.keeps_values) => (old, Found::default()),
-            () if holds(read, old) => (old, Found::of_slot(columns, read)),
-            () => (old, Found::of_version(columns, *relation, old)),
-        });
+        let slots = [(*watched.target).ri_oldTupleSlot, watched.read];
+        let before = |old| match slots.into_iter().find(|slot| as_read::holds(*slot, old)) {
+            Some(read) => Found::of_slot(columns, read),
+            None => Found::of_version(columns, *relation, old),
+        };
+        let is_looked_at = columns.have_values();
+        let is_kept = is_own && columns.keeps_values;
+        let before = old.filter(|_| is_looked_at && !is_kept).map(before);
+        let after = (is_looked_at && !new.is_null()).then(|| Found::of_slot(columns, new));
+        let found = [before.as_ref(), after.as_ref()];
         // The heap has told where the new version is.
-        let after = (!new.is_null()).then(|| ((*new).tts_tid, Found::of_slot(columns, new)));
+        let versions = [old, new.as_ref().map(|new| new.tts_tid)];
         let goes_on = noting(*place, |rows| {
             rows.add_change(change, || Change::of(*relation).map(Change::counted));
-            add_row(rows, columns, columns.quietly_set.filter(|_| is_own), &[before, after]);
+            add_row(rows, columns, columns.quietly_set.filter(|_| is_own), versions, found);
         });
         if !goes_on {
-            watched::count_in_vain(watched.below);
+            watched::count_in_vain((*watched.node).ps.lefttree);
         }
     }
 }
@@ -284,13 +167,16 @@ pub unsafe fn note_inserted(
     unsafe {
         let counted = || Change::of(relation).map(Change::counted);
         let mut goes_on = noting(place, |rows| rows.add_changes(inserted, counted));
+        let is_looked_at = columns.have_values();
         for slot in slots {
             let version = (**slot).tts_tid;
             // Rows of one block follow each other.
-            if columns.have_values || last_block.replace(block_of(version)) != Some(block_of(version)) {
-                let found = Found::of_slot(columns, *slot);
-                goes_on = noting(place, |rows| add_row(rows, columns, None, &[None, Some((version, found))]));
+            if !is_looked_at && last_block == Some(block_of(version)) {
+                continue;
             }
+            last_block = Some(block_of(version));
+            let found = is_looked_at.then(|| Found::of_slot(columns, *slot));
+            goes_on = noting(place, |rows| add_row(rows, columns, None, [None, Some(version)], [None, found.as_ref()]));
             if !goes_on {
                 break;
             }
@@ -310,39 +196,34 @@ fn noting(place: usize, note: impl FnOnce(&mut NotedRows)) -> bool {
     })
 }
 
-/// Notes what a row was and is. The columns that were `set`, by their bits, are a few quiet ones.
-fn add_row(rows: &mut NotedRows, columns: &Columns, set: Option<u64>, versions: &[Option<Version>; 2]) {
-    if columns.have_values {
-        rows.look();
-    }
-    for (version, found) in versions.iter().flatten() {
-        for (content, value) in columns.contents.iter().zip(&found.values) {
+/// Notes what a row was and is: where its versions lie, and what was `found` of their values. The columns that were
+/// `set`, by their bits, are a few quiet ones.
+#[inline(always)]
+fn add_row(
+    rows: &mut NotedRows,
+    columns: &Columns,
+    set: Option<NonZero<u64>>,
+    versions: [Option<pg_sys::ItemPointerData>; 2],
+    found: [Option<&Found>; 2],
+) {
+    for version in versions.iter().flatten() {
+        for content in columns.contents() {
             match content {
-                Content::Nothing => {}
                 Content::ItsValue => add_value(rows, (EACH_ROW, ITS_VALUE), columns, set),
                 Content::Zone(column, size) => rows.add_value((*column, u64::from(block_of(*version) >> size))),
-                Content::Value(_) | Content::Pair(..) => {
-                    value.iter().for_each(|value| add_value(rows, *value, columns, set));
-                }
+                Content::Nothing | Content::Value(_) | Content::Pair(..) => {}
             }
         }
+    }
+    if columns.have_values() {
+        rows.look();
+    }
+    for found in found.into_iter().flatten() {
+        found.values().iter().for_each(|value| add_value(rows, *value, columns, set));
         if found.is_incomplete {
             rows.give_up(Coarse::Overflow);
         }
     }
-}
-
-/// Returns true if a slot holds a version of a row, by its place. The slot keeps the page from being cleaned, so no
-/// other version has taken the place since.
-///
-/// # Safety
-/// Null, or a slot for versions in the heap.
-pub unsafe fn holds(slot: *const pg_sys::TupleTableSlot, version: pg_sys::ItemPointerData) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe { slot.as_ref() }.is_some_and(|slot| {
-        let place = |at: pg_sys::ItemPointerData| (at.ip_blkid.bi_hi, at.ip_blkid.bi_lo, at.ip_posid);
-        u32::from(slot.tts_flags) & pg_sys::TTS_FLAG_EMPTY == 0 && place(slot.tts_tid) == place(version)
-    })
 }
 
 /// Calls `visit` with each column and value, by its hash, that changed rows of a relation had before or after, if these
@@ -370,7 +251,7 @@ pub fn for_each_noted(
 pub fn forget() {
     IS_BUSY.set(false);
     NOTED.with_borrow_mut(|notes| {
-        notes.used().iter_mut().for_each(|noted| noted.rows.start_anew(TrackedColumns::default()));
+        notes.used().iter_mut().for_each(|noted| noted.rows.forget_values());
         notes.used = 0;
         notes.all.truncate(KEPT);
         notes.all.shrink_to(KEPT);

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use arrow_cache_core::versions::noted_rows::RowChange;
 use pgrx::pg_sys;
 
-use super::watched::{Watched, heap};
+use super::watched::heap;
 use super::{expected, noted, watched};
 use crate::pg::compat::UpdatedIndexes;
 use crate::pg::error_passing::edge;
@@ -34,8 +34,8 @@ macro_rules! of_heap {
     };
 }
 
-/// The heap has made the change for which a row was given: notes it, where the routine stands for it. Returns for what
-/// it stood.
+/// The heap has made the change for which a row was given: notes it, where the routine stands for it. Returns the node
+/// and the target for which it stood.
 ///
 /// # Safety
 /// As `noted::note`, of an open relation.
@@ -44,12 +44,12 @@ unsafe fn note_last(
     change: RowChange,
     new: *mut pg_sys::TupleTableSlot,
     old: Option<pg_sys::ItemPointerData>,
-) -> Option<Watched> {
-    // SAFETY: the caller's promise.
+) -> Option<(*mut pg_sys::ModifyTableState, *mut pg_sys::ResultRelInfo)> {
+    // SAFETY: the caller's promise. No statement begins or ends while values of a row are read.
     unsafe {
-        let watched = watched::take_standing(relation)?;
-        noted::note(&watched, change, new, old);
-        Some(watched)
+        let watched = &*watched::take_standing(relation)?;
+        noted::note(watched, change, new, old);
+        Some((watched.node, watched.target))
     }
 }
 
@@ -141,9 +141,9 @@ unsafe extern "C-unwind" fn tuple_delete(
         // Otherwise the executor may try again, with a newer version.
         if result == pg_sys::TM_Result::TM_Ok {
             edge(|| {
-                let watched = note_last(relation, RowChange::Delete, std::ptr::null_mut(), Some(version));
-                if let Some(watched) = watched.filter(|_| moves) {
-                    expected::expect_moved(&watched, version, routine());
+                let changed = note_last(relation, RowChange::Delete, std::ptr::null_mut(), Some(version));
+                if let Some((node, target)) = changed.filter(|_| moves) {
+                    expected::expect_moved(node, target, version, routine());
                 }
             });
         }

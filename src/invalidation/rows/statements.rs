@@ -73,10 +73,10 @@ unsafe extern "C-unwind" fn next_watched_row(below: *mut pg_sys::PlanState) -> *
     // SAFETY: the server calls this while the query runs, and the query is watched until it ends. What is kept over
     // the call is plain data.
     unsafe {
-        let next_row = edge(|| watched::before_row(below)).unwrap_unchecked();
+        let (node, next_row) = edge(|| watched::before_row(below)).unwrap_unchecked();
         let slot = direct!(next_row(below));
         if !slot.is_null() && u32::from((*slot).tts_flags) & pg_sys::TTS_FLAG_EMPTY == 0 {
-            edge(|| expected::expect_change(below, slot, routine::routine()));
+            edge(|| expected::expect_change(node, slot, routine::routine()));
         }
         slot
     }

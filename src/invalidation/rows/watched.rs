@@ -12,48 +12,13 @@
 
 use std::cell::RefCell;
 
-use arrow_cache_core::versions::columns::MOST_COLUMNS;
-use arrow_cache_core::{OutOfMemory, QuietColumns, RoomyVec};
+use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
+use super::contents::Columns;
 use crate::pg::backend_local::Local;
 use crate::pg::next_row::{self, NextRow};
 use crate::pg::server;
-use crate::query::value_hash::Form;
-
-/// A column that has values, and how these are hashed.
-pub type Hashed = (i16, Form);
-
-/// What a tracked column has in a row.
-#[derive(Clone, Copy, Default)]
-pub enum Content {
-    /// Nothing that an answer rests on.
-    #[default]
-    Nothing,
-    /// What `EACH_ROW` has.
-    ItsValue,
-    /// The zone of its version. The zones are of so many blocks, by its binary logarithm.
-    Zone(i16, u32),
-    /// A value.
-    Value(Hashed),
-    /// That of two columns together.
-    Pair(Hashed, Hashed),
-}
-
-/// What is noted of a row that changes.
-#[derive(Clone, Copy, Default)]
-pub struct Columns {
-    /// What each tracked column has.
-    pub contents: [Content; MOST_COLUMNS],
-    /// Some of these are values, for which rows are looked at.
-    pub have_values: bool,
-    /// The node's own updates leave all these values as they are.
-    pub keeps_values: bool,
-    /// The columns that they set, by their bits, if these are a few quiet ones.
-    pub quietly_set: Option<u64>,
-    /// The quiet columns.
-    pub quiet: QuietColumns,
-}
 
 /// A node that changes rows of relations of which some may be tracked.
 #[derive(Clone, Copy)]
@@ -79,11 +44,11 @@ pub struct Watched {
     pub query: *const pg_sys::EState,
     /// The node.
     pub node: *mut pg_sys::ModifyTableState,
-    /// The node below it.
-    pub below: *mut pg_sys::PlanState,
     /// The relation, as the executor knows it.
     pub target: *mut pg_sys::ResultRelInfo,
     pub relation: pg_sys::Relation,
+    /// The slot in which a scan of the statement has the row that is to be changed; null if there is none.
+    pub read: *mut pg_sys::TupleTableSlot,
     /// Where changes of the relation are noted.
     pub place: usize,
     /// What is noted, as this statement finds it.
@@ -132,7 +97,7 @@ pub fn add(watched: Watched) -> Result<(), OutOfMemory> {
 }
 
 /// The watched node above this one.
-pub fn node_above(below: *mut pg_sys::PlanState) -> Option<Node> {
+fn node_above(below: *mut pg_sys::PlanState) -> Option<Node> {
     WATCHED.with_borrow(|all| all.nodes.iter().rfind(|node| node.below == below).copied())
 }
 
@@ -169,16 +134,17 @@ unsafe fn take_back_of(all: &mut [Watched], is_one: impl Fn(&Watched) -> bool) {
     }
 }
 
-/// The node above this one is about to get its next row: the routine does not stand for it any more. Returns what the
-/// node below does for that; `None` if it is not watched.
+/// The node above this one is about to get its next row: the routine does not stand for it any more. Returns that node,
+/// and what the one below does for the row; `None` if it is not watched.
 ///
 /// # Safety
 /// The query of the node must be under way.
-pub unsafe fn before_row(below: *mut pg_sys::PlanState) -> Option<NextRow> {
+pub unsafe fn before_row(below: *mut pg_sys::PlanState) -> Option<(*mut pg_sys::ModifyTableState, NextRow)> {
     WATCHED.with_borrow_mut(|all| {
+        let node = all.nodes.iter().rfind(|node| node.below == below)?;
         // SAFETY: the caller's promise.
-        unsafe { take_back_of(&mut all.relations, |watched| watched.below == below) };
-        all.nodes.iter().rfind(|node| node.below == below).map(|node| node.next_row)
+        unsafe { take_back_of(&mut all.relations, |watched| watched.node == node.state) };
+        Some((node.state, node.next_row))
     })
 }
 
@@ -240,11 +206,12 @@ pub fn standing(relation: pg_sys::Relation) -> Option<Watched> {
     relations(|all| all.iter().rfind(|watched| watched.is_for(relation)).copied())
 }
 
-/// The same, and takes it back: the change is made.
+/// The same, where it stands on the list, and takes the routine back: the change is made. It stays there until a
+/// statement begins or ends.
 ///
 /// # Safety
 /// The relation must be open.
-pub unsafe fn take_standing(relation: pg_sys::Relation) -> Option<Watched> {
+pub unsafe fn take_standing(relation: pg_sys::Relation) -> Option<*const Watched> {
     relations(|all| {
         let place = all.iter().rposition(|watched| watched.is_for(relation));
         // SAFETY: the caller's promise: a query for whose node it stands is under way.
@@ -254,7 +221,7 @@ pub unsafe fn take_standing(relation: pg_sys::Relation) -> Option<Watched> {
                 None => (*relation).rd_tableam = heap(),
             }
         }
-        place.map(|place| all[place])
+        place.map(|place| &raw const all[place])
     })
 }
 

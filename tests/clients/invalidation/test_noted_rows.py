@@ -103,6 +103,9 @@ def world(connect, library):
     return world
 
 
+# A table of other tenants, each in the place that the row of the same number has in t.
+TWIN = "TRUNCATE t; INSERT INTO t SELECT g, g % 12 + 1, g, 'note' FROM generate_series(1, 120) g;" \
+       "CREATE TABLE twin AS SELECT id, tenant + 1 AS tenant, v, note FROM t ORDER BY id"
 NOTED = "UPDATE t SET v = v + 1 WHERE tenant = 5"
 LOST = "INSERT INTO t VALUES (1001, 5, 1)"
 COPIED = "COPY t FROM PROGRAM 'echo 1000,9,1,x' (FORMAT csv)"
@@ -117,6 +120,20 @@ CHANGES = {
     "update by key": ("", "UPDATE t SET v = 0 WHERE id = 16", [5], PRECISE),
     "update of the tenant": ("", "UPDATE t SET tenant = 6 WHERE tenant = 5", [5, 6], PRECISE),
     "delete": ("", "DELETE FROM t WHERE tenant = 5", [5], PRECISE),
+    "delete by a key": ("", "DELETE FROM t WHERE id = 16", [5], PRECISE),
+    "delete by a place": ("", "DELETE FROM t WHERE ctid = (SELECT ctid FROM t WHERE id = 16)", [5], PRECISE),
+    "delete with a join of the table": ("", "DELETE FROM t USING t o WHERE t.id = o.id + 1 AND o.tenant = 5", [6], PRECISE),
+    "delete, and the same row of a subquery": ("", "DELETE FROM t WHERE tenant = 5 AND v = (SELECT o.v FROM t o WHERE o.id = t.id)", [5], PRECISE),
+    **{f"delete beside rows in the same places, {kind}":
+           (f"{TWIN}; SET enable_hashjoin = {hashes}; SET enable_mergejoin = off; SET enable_nestloop = {loops}",
+            f"DELETE FROM t USING twin WHERE t.id = twin.id AND {one}.tenant = 5", [5 if one == "t" else 4], PRECISE)
+       for kind, hashes, loops, one in (("hashed", "on", "off", "t"), ("hashed the other way", "on", "off", "twin"),
+                                        ("in a loop", "off", "on", "t"), ("in a loop the other way", "off", "on", "twin"))},
+    "a trigger that deletes another row":
+        ("CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN DELETE FROM t WHERE id = OLD.id + 1; RETURN OLD; END';"
+         "CREATE TRIGGER f BEFORE DELETE ON t FOR EACH ROW WHEN (OLD.tenant = 5) EXECUTE FUNCTION f(); SET enable_seqscan = off; SET enable_bitmapscan = off",
+         "DELETE FROM t WHERE id = 16", [5, 6], PRECISE),
+    "delete from a scan that moves on": ("", "DELETE FROM t WHERE tenant IN (5, 7) OR id = 1", [2, 5, 7], PRECISE),
     "update that finds nothing": ("", "UPDATE t SET v = 0 WHERE tenant = 99; DELETE FROM log", TENANTS[:0], PRECISE),
     "returning": ("", "INSERT INTO t VALUES (1000, 5, 1) RETURNING (SELECT count(*) FROM t)", [5], PRECISE),
     "from a scan of the table": ("", "INSERT INTO t SELECT id + 1000, 5, 1 FROM t WHERE tenant = 6", [5], PRECISE),
