@@ -85,6 +85,19 @@ def test_what_is_not_known(shop, other, condition):
     assert not is_hit(shop, query)
 
 
+@pytest.mark.parametrize("column, condition", [
+    ("tenant", "tenant = nullif(current_setting('app.none', true), '')::int"), ("key", "key = nullif(current_setting('app.none', true), '')::uuid"),
+    ("owner", "owner = nullif(current_setting('app.owner'), 'role7')")])
+def test_null_is_no_value(shop, other, column, condition):
+    """It equals nothing, and there is nothing to hash."""
+    track(shop, column, {"tenant": "{}", "key": "'00000000-0000-0000-0000-{:012}'", "owner": "'role{}'"}[column])
+    query = f"SELECT id, v FROM t WHERE {condition} ORDER BY id"
+    stored(shop, query)
+    other.execute(SEVEN)
+    is_hit(shop, query)
+    assert shop.rows(query) == []
+
+
 def test_each_setting_has_its_own(shop, other):
     track(shop, "tenant")
     query = "SELECT id, v FROM t WHERE tenant = current_setting('app.tenant')::int ORDER BY id"
