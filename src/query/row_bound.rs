@@ -1,6 +1,6 @@
-//! How many rows a plan can give at most, as far as its topmost nodes prove that: LIMIT, an aggregate without GROUP BY,
-//! or nothing to read. A client that reads with a limit of rows leaves a query before its end is seen. If it has read as
-//! many rows as there can be, it has read all.
+//! How many rows a plan can give at most, as far as its topmost nodes prove that: LIMIT, an aggregate without
+//! GROUP BY, or nothing to read. A client that reads with a limit of rows leaves a query before its end is seen. If it
+//! has read as many rows as there can be, it has read all.
 
 use pgrx::pg_sys::{self, NodeTag};
 

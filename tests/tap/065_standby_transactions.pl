@@ -242,6 +242,16 @@ write_sql($on{writer}, 'UPDATE c SET v = v');
 reads('c', $before{c} + 1, 'STALE', 'and changes are followed');
 $_->quit for @writers, $giant, $idle;
 
+# A table that is rewritten is empty for the snapshots of before: the answer of after it is not theirs.
+write_sql($on{writer}, 'CREATE TABLE rewritten AS SELECT 7 AS v');
+$query{rewritten} = 'SELECT sum(v) FROM rewritten';
+is_cached('rewritten', 7, 'before it is rewritten');
+my $older = snapshot();
+write_sql($on{writer}, 'ALTER TABLE rewritten ADD at timestamptz DEFAULT clock_timestamp()');
+is_cached('rewritten', 7, 'after it is rewritten');
+reads('rewritten', '', 'BYPASS writer_in_progress', 'a snapshot of before it is rewritten', $older);
+release($older);
+
 # A standby that starts beside a transaction whose sub-transactions are not all listed: it lets readers in when that is over.
 my ($unlisted, $listed) = map { session($primary) } 1 .. 2;
 write_sql($_, 'BEGIN') for $unlisted, $listed;
