@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 
 use super::as_read;
 use super::contents::{Columns, Content, Found};
-use super::watched::{self, Watched};
+use super::watched::Watched;
 use crate::pg::attention;
 use crate::pg::backend_local::Local;
 use crate::pg::relcache_listener;
@@ -113,7 +113,7 @@ fn add_value(rows: &mut NotedRows, (column, hash): ColumnValue, columns: &Column
 }
 
 /// Notes a change that the heap has made: the row that a slot holds has come, or a version of a row has gone, or both.
-/// If nothing more is to be noted, the node is told. May raise.
+/// Returns true if it is worth noting more. May raise.
 ///
 /// # Safety
 /// The query of the node must be under way, and the slot, if it is not null, hold a row of its relation.
@@ -122,7 +122,7 @@ pub unsafe fn note(
     change: RowChange,
     new: *mut pg_sys::TupleTableSlot,
     old: Option<pg_sys::ItemPointerData>,
-) {
+) -> bool {
     let Watched { place, relation, columns, .. } = watched;
     // SAFETY: the caller's promise. Nothing is borrowed while values are read.
     unsafe {
@@ -140,13 +140,10 @@ pub unsafe fn note(
         let found = [before.as_ref(), after.as_ref()];
         // The heap has told where the new version is.
         let versions = [old, new.as_ref().map(|new| new.tts_tid)];
-        let goes_on = noting(*place, |rows| {
+        noting(*place, |rows| {
             rows.add_change(change, || Change::of(*relation).map(Change::counted));
             add_row(rows, columns, columns.quietly_set.filter(|_| is_own), versions, found);
-        });
-        if !goes_on {
-            watched::count_in_vain((*watched.node).ps.lefttree);
-        }
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use arrow_cache_core::versions::noted_rows::RowChange;
 use pgrx::pg_sys;
 
-use super::watched::heap;
+use super::watched::{Watched, heap};
 use super::{expected, noted, watched};
 use crate::pg::compat::UpdatedIndexes;
 use crate::pg::error_passing::edge;
@@ -34,6 +34,25 @@ macro_rules! of_heap {
     };
 }
 
+/// Notes a change. If nothing more is to be noted, the node is told.
+///
+/// # Safety
+/// As `noted::note`. No statement begins or ends while values of a row are read, so what is watched stays where it is.
+unsafe fn note(
+    watched: *const Watched,
+    change: RowChange,
+    new: *mut pg_sys::TupleTableSlot,
+    old: Option<pg_sys::ItemPointerData>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let below = (*(*watched).node).ps.lefttree;
+        if !noted::note(&*watched, change, new, old) {
+            watched::count_in_vain(below);
+        }
+    }
+}
+
 /// The heap has made the change for which a row was given: notes it, where the routine stands for it. Returns the node
 /// and the target for which it stood.
 ///
@@ -45,11 +64,11 @@ unsafe fn note_last(
     new: *mut pg_sys::TupleTableSlot,
     old: Option<pg_sys::ItemPointerData>,
 ) -> Option<(*mut pg_sys::ModifyTableState, *mut pg_sys::ResultRelInfo)> {
-    // SAFETY: the caller's promise. No statement begins or ends while values of a row are read.
+    // SAFETY: the caller's promise.
     unsafe {
-        let watched = &*watched::take_standing(relation)?;
-        noted::note(watched, change, new, old);
-        Some((watched.node, watched.target))
+        let watched = watched::take_standing(relation)?;
+        note(watched, change, new, old);
+        Some(((*watched).node, (*watched).target))
     }
 }
 
@@ -96,7 +115,7 @@ unsafe extern "C-unwind" fn tuple_insert_speculative(
         direct!(of_heap!(tuple_insert_speculative)(relation, slot, command, options, state, token));
         edge(|| {
             if let Some(watched) = watched::standing(relation) {
-                noted::note(&watched, RowChange::Insert, slot, None);
+                note(&raw const watched, RowChange::Insert, slot, None);
             }
         });
     }
@@ -117,7 +136,7 @@ unsafe extern "C-unwind" fn tuple_complete_speculative(
                 watched::take_standing(relation);
             } else if let Some(watched) = watched::standing(relation) {
                 // The server counts that one row has gone. Its values are noted.
-                noted::note(&watched, RowChange::Delete, std::ptr::null_mut(), None);
+                note(&raw const watched, RowChange::Delete, std::ptr::null_mut(), None);
             }
         });
     }
