@@ -12,7 +12,7 @@ use crate::versions::columns::{ColumnValue, TrackedColumns};
 pub const MOST_CHANGES: i64 = 1000;
 
 /// Of so many of the last values it is remembered where they stand.
-const RECENT: usize = 64;
+const RECENT: usize = 512;
 /// Values that memory is kept for.
 const KEPT: usize = 64;
 
@@ -97,7 +97,7 @@ pub struct NotedRows {
     noted: RowChanges,
     /// For how many of them rows were looked at.
     looked_at: i64,
-    /// Each once, ascending.
+    /// Some may stand there more than once.
     values: Vec<ColumnValue>,
     /// Where the last ones stood when they were noted, by their low bits.
     recent: [u16; RECENT],
@@ -194,17 +194,15 @@ impl NotedRows {
         if self.values.get(usize::from(*recent)) == Some(&value) || self.coarse.is_some() {
             return;
         }
-        *recent = match self.values.binary_search(&value) {
-            Ok(known) => known as u16,
-            Err(place) if self.values.len() < MOST_CHANGES as usize && self.values.make_room(1).is_ok() => {
-                self.values.insert(place, value);
-                place as u16
-            }
-            Err(_) => return self.give_up(Coarse::Overflow),
-        };
+        if self.values.len() < MOST_CHANGES as usize && self.values.make_room(1).is_ok() {
+            *recent = self.values.len() as u16;
+            self.values.push(value);
+        } else {
+            self.give_up(Coarse::Overflow);
+        }
     }
 
-    /// The values that changed rows had, before or after; and the columns of which these may not
+    /// The values that changed rows had, before or after, some more than once; and the columns of which these may not
     /// be all, as they were taken in meanwhile. `tracked` are those of now, and `counted` what the server has counted.
     ///
     /// # Errors
