@@ -252,6 +252,10 @@ restart('immediate', sub { copy("$PostgreSQL::Test::Utils::tmp_check/before", $f
 asked_is(of('t'), $EXECUTED, 'a file of before an immediate stop');
 like(slurp_file($standby->logfile, $log), qr/the cache begins empty: The server was not shut down/, 'a file of before an immediate stop: the log');
 cached($reader, of('t'), 'stored again');
+# Two stops in one second at the same place leave the same control file, and the same answers.
+write_sql($writer, 'UPDATE t SET v = v + 1');
+caught_up($writer, $reader);
+cached($reader, of('t'), 'stored after a write');
 restart('fast', sub { copy("$PostgreSQL::Test::Utils::tmp_check/before", $file) or die $!; });
 asked_is(of('t'), $EXECUTED, 'a file of an earlier stop');
 
