@@ -127,14 +127,18 @@ class World:
         session.execute("SET pg_arrow_cache.enabled = off")
         expected = session.execute(question).fetchall()
         session.execute("RESET pg_arrow_cache.enabled")
-        for _ in range(2):
+        for run in range(6):
+            # What others have computed on a busy machine may be worth more than this answer.
+            if run == 3 and must_hit:
+                session.execute("SELECT arrow_cache.flush()")
             got = session.execute(question).fetchall()
             status = session.execute("SELECT arrow_cache.last_status()").fetchone()[0]
             self.answers += 1
             if got != expected:
                 raise Wrong(f"{question}: {status} gives other rows than executing it")
-        if must_hit and status != "HIT":
-            raise Wrong(f"{question}: {status} {session.execute('SELECT arrow_cache.last_reason()').fetchone()} instead of HIT")
+            if run > 0 and (status == "HIT" or not must_hit):
+                return
+        raise Wrong(f"{question}: {status} {session.execute('SELECT arrow_cache.last_reason()').fetchone()} instead of HIT")
 
     @contextlib.contextmanager
     def load(self, threads=3):
