@@ -132,7 +132,7 @@ fn can_be_saved(store: &SharedStore, server: ShutDown) -> bool {
 /// Returns true if what was saved counts: at once on a primary, and on a standby when its replay has come to where it
 /// stopped, on the same timeline. Asked after a snapshot was taken.
 ///
-/// What runs then may have changed before what is not noted any more, so the floor is set before others can know.
+/// Transactions that run then may have made changes that are not noted any more. So the floor is set first.
 #[inline]
 pub fn has_arrived(store: &SharedStore) -> bool {
     store.replay().awaited().is_none_or(|place| arrives(store, place))

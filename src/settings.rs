@@ -225,7 +225,7 @@ pub fn min_execution_time_ms() -> f64 {
 
 /// Shortest execution whose result is stored.
 pub fn min_execution_time() -> Duration {
-    // It is asked for at each quick run: `Duration::from_secs_f64` takes longer than all else there.
+    // Asked for at each quick run: `Duration::from_secs_f64` takes several times as long.
     Duration::from_nanos((now(&MIN_EXECUTION_TIME_MS) * 1_000_000.0) as u64)
 }
 

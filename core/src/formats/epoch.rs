@@ -24,7 +24,7 @@ pub fn date_to_arrow(days: i32) -> Option<i32> {
     match days {
         i32::MAX => Some(i32::MAX),
         i32::MIN => Some(-i32::MAX),
-        finite => finite.checked_add(DAYS).filter(|d| d.unsigned_abs() != i32::MAX as u32),
+        finite => finite.checked_add(DAYS).filter(|days| !is_infinite_date(*days)),
     }
 }
 

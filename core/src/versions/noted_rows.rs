@@ -99,7 +99,7 @@ pub struct NotedRows {
     looked_at: i64,
     /// Some may stand there more than once.
     values: Vec<ColumnValue>,
-    /// Where the last ones stood when they were noted, by their low bits.
+    /// Where the last ones stand, by their low bits.
     recent: [u16; RECENT],
     /// Why no more is noted.
     coarse: Option<Coarse>,

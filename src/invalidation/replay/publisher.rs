@@ -296,10 +296,9 @@ impl Publisher {
         }
     }
 
-    /// Outdates what rests on anything that those have changed who run now: that will not be known after the restart.
+    /// Outdates what rests on changes of running transactions, which nobody will know of after the restart.
     ///
-    /// Sessions may still read. So nothing may be stored any more before the versions move, or it would rest on those
-    /// from after that.
+    /// Sessions may still read, so the cache is closed first: what they stored later would rest on the new versions.
     pub fn stop(&mut self) {
         let Some(store) = shmem::store_without_area() else { return };
         let (versions, now) = (store.versions(), backend::now());
