@@ -150,6 +150,8 @@ pub struct FileChunks {
     places: Vec<FilePlace>,
     /// Has room for the longest chunk, and never moves.
     buffer: ChunkBytes,
+    /// The chunk in it.
+    read: Option<usize>,
 }
 
 impl FileChunks {
@@ -171,7 +173,7 @@ impl FileChunks {
         file.read_exact_at(&mut table, FILE_HEAD as u64)?;
         let places = places(&head, &table).ok_or(Unreadable::Damaged)?;
         let longest = places.iter().map(|place| place.len).max().unwrap_or(0);
-        let mut chunks = Self { number, places, buffer: ChunkBytes::new(longest)? };
+        let mut chunks = Self { number, places, buffer: ChunkBytes::new(longest)?, read: None };
         chunks.read(0)?;
         Ok(chunks)
     }
@@ -191,17 +193,20 @@ impl FileChunks {
         self.places.iter().map(|place| place.len).sum()
     }
 
-    /// Reads a chunk, in the place of the one before. `None` if there is none of this number.
+    /// Reads a chunk, in the place of the one before, unless it is that one. `None` if there is none of this number.
     ///
     /// # Errors
     /// As `open`.
     pub fn read(&mut self, chunk: usize) -> Result<Option<&[u8]>, Unreadable> {
         let Some(FilePlace { offset, len, hash }) = self.places.get(chunk).copied() else { return Ok(None) };
         let bytes = &mut self.buffer.as_mut_slice()[..len];
-        File::open(Name::of(self.number).path())?.read_exact_at(bytes, offset)?;
-        if Hash128::of(bytes) != hash {
-            return Err(Unreadable::Damaged);
+        if self.read.take() != Some(chunk) {
+            File::open(Name::of(self.number).path())?.read_exact_at(bytes, offset)?;
+            if Hash128::of(bytes) != hash {
+                return Err(Unreadable::Damaged);
+            }
         }
+        self.read = Some(chunk);
         Ok(Some(bytes))
     }
 }

@@ -18,8 +18,7 @@ pub struct Rows {
     /// The chunks of the entry, in order.
     chunks: StoredChunks,
     reader: Option<Reader<'static>>,
-    /// The chunk that `reader` reads, its number, and that of the next row in it, from 0.
-    bytes: &'static [u8],
+    /// Number of the chunk that `reader` reads, and of the next row in it, from 0.
     chunk: usize,
     row: usize,
     /// All rows were passed without being read: the position is behind the last one.
@@ -32,7 +31,7 @@ impl Rows {
     /// # Safety
     /// The entry that holds the chunks must stay pinned as long as this value lives, and its columns must be these.
     pub unsafe fn new(columns: Rc<[Column]>, chunks: StoredChunks) -> Self {
-        Self { decoder: Decoder::new(columns), chunks, reader: None, bytes: &[], chunk: 0, row: 0, passed_all: false }
+        Self { decoder: Decoder::new(columns), chunks, reader: None, chunk: 0, row: 0, passed_all: false }
     }
 
     /// Goes back before the first row.
@@ -61,12 +60,9 @@ impl Rows {
     /// Opens a chunk, of which there are more.
     fn open(&mut self, chunk: usize) -> Result<(), OutOfMemory> {
         self.reader = None;
-        // SAFETY: nothing reads the chunk before any more. There is a chunk of this number.
-        self.bytes = unsafe { self.chunks.get(chunk) }.unwrap_or_default();
-        // SAFETY: the bytes were written by our encoder, and chunks start at multiples of 64.
-        let reader = Reader::new(self.decoder.columns(), unsafe { Chunk::new(self.bytes) })?;
-        self.reader = Some(reader);
         self.chunk = chunk;
+        let current = self.current();
+        self.reader = Some(Reader::new(self.decoder.columns(), current)?);
         self.row = 0;
         Ok(())
     }
@@ -123,9 +119,15 @@ impl Rows {
     }
 
     /// The chunk of the row that is `upcoming`, and its number.
-    pub fn chunk(&self) -> (usize, Chunk<'static>) {
-        // SAFETY: as in `open`; there is a chunk if a row is upcoming.
-        (self.chunk, unsafe { Chunk::new(self.bytes) })
+    pub fn chunk(&mut self) -> (usize, Chunk<'static>) {
+        (self.chunk, self.current())
+    }
+
+    /// The chunk that is read now, of which there is one.
+    fn current(&mut self) -> Chunk<'static> {
+        // SAFETY: the bytes were written by our encoder, and chunks start at multiples of 64. Whoever reads another one
+        // has been let go by `open`.
+        unsafe { Chunk::new(self.chunks.get(self.chunk).unwrap_or_default()) }
     }
 
     /// Writes the row before the one written last. False at the beginning.

@@ -12,7 +12,7 @@ pub enum StoredChunks {
     /// They stay in place as long as the entry is pinned.
     InMemory(Vec<&'static [u8]>),
     /// One at a time is in memory of this backend.
-    InFile(FileChunks),
+    InFile(Box<FileChunks>),
 }
 
 impl StoredChunks {
@@ -41,7 +41,7 @@ impl StoredChunks {
     #[cold]
     fn in_file(store: &SharedStore, number: u64) -> Result<Self, Reason> {
         match FileChunks::open(number) {
-            Ok(chunks) => Ok(Self::InFile(chunks)),
+            Ok(chunks) => Ok(Self::InFile(Box::new(chunks))),
             Err(Unreadable::OutOfMemory) => Err(Reason::OutOfMemory),
             Err(Unreadable::Failed(_) | Unreadable::Damaged) => {
                 drop_unreadable(store, number);
@@ -66,21 +66,31 @@ impl StoredChunks {
         }
     }
 
-    /// A chunk; `None` if there is none of this number. Raises if its file cannot be read any more.
+    /// A chunk; `None` if there is none of this number. One in a file is read if it is not the last that was. Raises if
+    /// its file cannot be read any more.
     ///
     /// # Safety
-    /// What is returned must not be used any more when this is called again, or when this value goes.
+    /// What is returned must not be used any more when another one is asked for, or when this value goes.
+    #[inline]
     pub unsafe fn get(&mut self, number: usize) -> Option<&'static [u8]> {
         match self {
             Self::InMemory(places) => places.get(number).copied(),
-            Self::InFile(chunks) => {
-                let file = chunks.number();
-                let chunk = chunks.read(number).unwrap_or_else(|why| refuse(file, &why))?;
-                // SAFETY: the buffer stays where it is; the caller keeps to its life.
-                Some(unsafe { std::slice::from_raw_parts(chunk.as_ptr(), chunk.len()) })
-            }
+            // SAFETY: the caller's promise.
+            Self::InFile(chunks) => unsafe { read(chunks, number) },
         }
     }
+}
+
+/// As `get`.
+///
+/// # Safety
+/// As `get`.
+#[cold]
+unsafe fn read(chunks: &mut FileChunks, number: usize) -> Option<&'static [u8]> {
+    let file = chunks.number();
+    let chunk = chunks.read(number).unwrap_or_else(|why| refuse(file, &why))?;
+    // SAFETY: the buffer stays where it is; the caller keeps to its life.
+    Some(unsafe { std::slice::from_raw_parts(chunk.as_ptr(), chunk.len()) })
 }
 
 /// Raises that a file cannot be read any more, some of which may have been delivered. Its entry is dropped, so that the
