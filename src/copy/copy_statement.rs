@@ -67,8 +67,22 @@ fn is_format(option: Tree<'_, pg_sys::DefElem>) -> bool {
 
 /// Returns true if this option FORMAT asks for Arrow.
 fn is_arrow(option: Tree<'_, pg_sys::DefElem>) -> bool {
+    word_of(option).is_some_and(|word| FORMATS.contains(&word))
+}
+
+/// The word of an option.
+fn word_of<'t>(option: Tree<'t, pg_sys::DefElem>) -> Option<&'t CStr> {
     let word = child!(option.arg).and_then(Tree::as_a::<pg_sys::String>);
-    word.and_then(|word| child_text!(word.sval)).is_some_and(|word| FORMATS.contains(&word))
+    word.and_then(|word| child_text!(word.sval))
+}
+
+/// Returns true if a COPY sends what it copies to the client, in the server's binary format. No other option changes
+/// the bytes of that.
+pub fn goes_to_client_in_binary(copy: Tree<'_, pg_sys::CopyStmt>) -> bool {
+    // SAFETY: a plain global of the backend.
+    let is_to_client = unsafe { pg_sys::whereToSendOutput } == pg_sys::CommandDest::DestRemote;
+    let mut formats = children!(copy.options as DefElem).filter(|option| is_format(*option));
+    is_to_client && !copy.is_from && copy.filename.is_null() && formats.any(|option| word_of(option) == Some(c"binary"))
 }
 
 fn check_direction(statement: &pg_sys::CopyStmt) {

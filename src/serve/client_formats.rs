@@ -16,11 +16,16 @@ struct ClientReceiver {
 
 /// The formats in which a client gets the columns of its rows.
 pub struct ClientFormats<'q> {
-    /// One per column: 0 for text, 1 for binary; all are text without them.
+    /// One per column: 0 for text, 1 for binary; without them all are binary in a COPY, else text.
     formats: Option<&'q [i16]>,
+    /// The rows are those of a COPY.
+    is_copy: bool,
 }
 
 impl ClientFormats<'_> {
+    /// The formats of rows that COPY sends in its binary format: a row is what it is as a row of a query.
+    pub const BINARY_COPY: Self = Self { formats: None, is_copy: true };
+
     /// The formats of rows with `columns` columns that go to this receiver. `None` if that is not the server's own
     /// receiver for clients, or there is a format that we do not know.
     ///
@@ -33,13 +38,23 @@ impl ClientFormats<'_> {
             let formats = (*portal_of(receiver)?).formats.cast_const();
             let formats = (!formats.is_null() && columns > 0).then(|| std::slice::from_raw_parts(formats, columns));
             let known = formats.is_none_or(|formats| formats.iter().all(|format| matches!(format, 0 | 1)));
-            known.then_some(Self { formats })
+            known.then_some(Self { formats, is_copy: false })
         }
     }
 
     /// Returns true if a column is sent in binary.
     pub fn is_binary(&self, column: usize) -> bool {
-        self.formats.is_some_and(|formats| formats[column] == 1)
+        self.formats.map_or(self.is_copy, |formats| formats[column] == 1)
+    }
+
+    /// Returns true if the rows are those of a COPY.
+    pub fn is_copy(&self) -> bool {
+        self.is_copy
+    }
+
+    /// The type of the message that a row is: DataRow, or CopyData.
+    pub fn message_type(&self) -> u8 {
+        if self.is_copy { b'd' } else { b'D' }
     }
 }
 

@@ -20,8 +20,9 @@ pub enum Wrapper {
     Cursor { text: WrappedText, is_held_at_once: bool },
     /// EXECUTE, whose query has a text of its own.
     Execute,
-    /// COPY of a query, which it plans, starts and reads without a portal.
-    Copy(WrappedText),
+    /// COPY of a query, which it plans, starts and reads without a portal. `to_client_in_binary` tells where its rows
+    /// go.
+    Copy { text: WrappedText, to_client_in_binary: bool },
     /// COPY of a query as Arrow, which takes its rows another way.
     Arrow,
 }
@@ -60,7 +61,7 @@ pub fn leave_wrapping(outer: Wrapping) {
 #[inline]
 fn text() -> Option<WrappedText> {
     match CURRENT.get()? {
-        Wrapper::Explain(text) | Wrapper::Cursor { text, .. } | Wrapper::Copy(text) => Some(text),
+        Wrapper::Explain(text) | Wrapper::Cursor { text, .. } | Wrapper::Copy { text, .. } => Some(text),
         Wrapper::Execute | Wrapper::Arrow => None,
     }
 }
@@ -92,7 +93,12 @@ pub fn holds_cursor_at_once() -> bool {
 
 /// Returns true if the query that is planned or started now is that of a top-level COPY.
 pub fn copying() -> bool {
-    matches!(CURRENT.get(), Some(Wrapper::Copy(_))) && at_top_level()
+    matches!(CURRENT.get(), Some(Wrapper::Copy { .. })) && at_top_level()
+}
+
+/// Returns true if a COPY of a query sends its rows to the client in the server's binary format.
+pub fn copying_to_client_in_binary() -> bool {
+    matches!(CURRENT.get(), Some(Wrapper::Copy { to_client_in_binary: true, .. }))
 }
 
 /// Returns true if the query that is planned now is that of a top-level DECLARE CURSOR or COPY.

@@ -1,4 +1,5 @@
-//! Rows as DataRow messages, in a buffer that grows for a row alone. Each process has its own encoder and buffer.
+//! Rows as DataRow or CopyData messages, in a buffer that grows for a row alone. Each process has its own encoder and
+//! buffer.
 
 use super::fixed::write_fixed;
 use super::format::{LONGEST, WireFormat};
@@ -65,6 +66,8 @@ impl MessageBuffer {
 /// Makes messages of rows.
 pub struct Encoder {
     formats: Vec<WireFormat>,
+    /// The type of the messages.
+    message_type: u8,
     /// Bytes of the longest row, without its values of varying length.
     room: usize,
     scratch: Scratch,
@@ -117,7 +120,12 @@ impl Encoder {
     /// An encoder for rows of columns of these formats. `zone` is asked for the offsets of timestamptz.
     pub fn new(formats: Vec<WireFormat>, zone: Zone) -> Self {
         let values: usize = formats.iter().map(|format| LENGTH + format.room()).sum();
-        Self { room: HEADER + 2 + values + LONGEST, formats, scratch: Scratch { zone, number: Vec::new() } }
+        Self {
+            message_type: b'D',
+            room: HEADER + 2 + values + LONGEST,
+            formats,
+            scratch: Scratch { zone, number: Vec::new() },
+        }
     }
 
     /// The formats of the columns.
@@ -138,6 +146,11 @@ impl Encoder {
         }
         self.room = HEADER + 2 + values + LONGEST;
         Ok(())
+    }
+
+    /// Goes on with messages of another type: those of a COPY in binary have the same body.
+    pub fn set_message_type(&mut self, message_type: u8) {
+        self.message_type = message_type;
     }
 
     /// Goes on in another zone.
@@ -204,11 +217,22 @@ impl Encoder {
             place.out[at..at + LENGTH].copy_from_slice(&(length as u32).to_be_bytes());
             at += LENGTH + length;
         }
-        place.out[0] = b'D';
+        place.out[0] = self.message_type;
         place.out[1..HEADER].copy_from_slice(&((at - 1) as u32).to_be_bytes());
         buffer.used += at;
         Outcome::Appended
     }
+}
+
+/// How many messages these are, which are whole.
+pub fn count_messages(mut messages: &[u8]) -> u64 {
+    let mut count = 0;
+    while let Some((header, _)) = messages.split_first_chunk::<HEADER>() {
+        let [_, length @ ..] = *header;
+        messages = messages.get(1 + u32::from_be_bytes(length) as usize..).unwrap_or_default();
+        count += 1;
+    }
+    count
 }
 
 /// The values of a row of these columns, `None` for NULL.
