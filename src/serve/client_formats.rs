@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use pgrx::pg_sys;
 
+use super::copied_rows::CopiedRows;
 use crate::pg::server;
 
 /// The server's receiver of rows for the client (access/common/printtup.c, `DR_printtup`), as far as it is read here.
@@ -23,15 +24,16 @@ pub struct ClientFormats<'q> {
 }
 
 impl ClientFormats<'_> {
-    /// The formats of rows that COPY sends in its binary format: a row is what it is as a row of a query.
-    pub const BINARY_COPY: Self = Self { formats: None, is_copy: true };
-
     /// The formats of rows with `columns` columns that go to this receiver. `None` if that is not the server's own
-    /// receiver for clients, or there is a format that we do not know.
+    /// receiver for clients, or there is a format that we do not know. If the receiver is that of a `copy`, a row is what
+    /// it is as a row of a query in binary.
     ///
     /// # Safety
     /// The receiver must be that of a query under way, whose rows have as many columns.
-    pub unsafe fn of(receiver: *mut pg_sys::DestReceiver, columns: usize) -> Option<Self> {
+    pub unsafe fn of(receiver: *mut pg_sys::DestReceiver, copy: CopiedRows, columns: usize) -> Option<Self> {
+        if copy.is_any() {
+            return Some(Self { formats: None, is_copy: true });
+        }
         // SAFETY: the caller vouches for the receiver. Its portal is that of the query, with a format for each column,
         // or none.
         unsafe {

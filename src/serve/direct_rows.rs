@@ -124,12 +124,8 @@ pub unsafe fn deliver(
                 if (*run).copy.wants_first_row() {
                     return Way::FirstRow;
                 }
-                let formats = if (*run).copy.is_any() {
-                    Some(ClientFormats::BINARY_COPY)
-                } else {
-                    ClientFormats::of(receiver, (*rows).columns().len())
-                };
-                let formats = formats.filter(|_| !is_measured);
+                let formats =
+                    ClientFormats::of(receiver, (*run).copy, (*rows).columns().len()).filter(|_| !is_measured);
                 formats.map_or(Way::Executor, |formats| begin(&*run, &*pin, (&*rows, &mut *direct), &formats))
             });
             (*run).state = match way {

@@ -46,7 +46,9 @@ def test_the_first_row_is_the_servers(mixed):
     """It comes with the header; the others go directly, and later as they lie."""
     expected = executed(mixed, copied(QUERY))
     assert len(expected[0]) == ROWS + 1 and expected[1] == ROWS
+    encoded = told_rows(mixed, "rows went to the client as they were encoded")
     assert pieces_of(mixed, copied(QUERY)) == expected
+    assert mixed.status() == "MISS" and encoded == [ROWS - 1]
     straight, lay = told_rows(mixed, "rows went straight to the client"), told_rows(mixed, "rows went to the client as they lay")
     for _ in range(3):
         assert pieces_of(mixed, copied(QUERY)) == expected
@@ -101,6 +103,26 @@ def test_few_rows_and_no_columns(mixed, query, rows):
     for _ in range(3):
         assert pieces_of(mixed, copied(query)) == expected
     assert mixed.status() == "HIT"
+
+
+def test_an_error_among_the_rows(mixed):
+    """It comes behind the rows before it."""
+    query = "SELECT id, 100 / (id - 200) FROM (SELECT * FROM t ORDER BY id OFFSET 0) s"
+
+    def sent():
+        pieces, error = [], None
+        try:
+            with mixed.cursor() as cursor, cursor.copy(copied(query)) as copy:
+                for piece in copy:
+                    pieces.append(bytes(piece))
+        except psycopg.Error as raised:
+            error = raised.sqlstate
+        return pieces, error
+
+    expected = executed_or_error(mixed, sent)
+    assert len(expected[0]) == 199 and expected[1] == "22012"
+    for _ in range(2):
+        assert sent() == expected
 
 
 @pytest.mark.parametrize("options", ["", "(FORMAT csv, HEADER)", "(FORMAT text, DELIMITER '|')"])
