@@ -25,8 +25,8 @@ pub struct ClientFormats<'q> {
 
 impl ClientFormats<'_> {
     /// The formats of rows with `columns` columns that go to this receiver. `None` if that is not the server's own
-    /// receiver for clients, or there is a format that we do not know. If the receiver is that of a `copy`, a row is what
-    /// it is as a row of a query in binary.
+    /// receiver for clients, or there is a format that we do not know. If the receiver is that of a `copy`, a row is
+    /// what it is as a row of a query in binary.
     ///
     /// # Safety
     /// The receiver must be that of a query under way, whose rows have as many columns.
