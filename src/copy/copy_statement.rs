@@ -3,6 +3,7 @@
 
 use std::ffi::{CStr, CString};
 
+use arrow_cache_core::formats::wire::RowShape;
 use arrow_cache_core::{ExportOptions, OptionError};
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -13,6 +14,7 @@ use crate::pg::lists::integers;
 use crate::pg::row_type::RowType;
 use crate::pg::tree::{Tree, child, child_text, children};
 use crate::pg::{client, compat};
+use crate::serve;
 
 /// Names of the format: that of the IPC stream.
 const FORMATS: [&CStr; 3] = [c"arrow", c"arrows", c"arrow_stream"];
@@ -76,13 +78,27 @@ fn word_of<'t>(option: Tree<'t, pg_sys::DefElem>) -> Option<&'t CStr> {
     word.and_then(|word| child_text!(word.sval))
 }
 
-/// Returns true if a COPY sends what it copies to the client, in the server's binary format. No other option changes
-/// the bytes of that.
-pub fn goes_to_client_in_binary(copy: Tree<'_, pg_sys::CopyStmt>) -> bool {
+/// What a COPY makes of a row for the client, in one of the server's formats. `None` if rows go elsewhere, or an option
+/// changes more of them. A header goes before the first row. No option but the format changes a row in binary.
+pub fn shape_for_client(copy: Tree<'_, pg_sys::CopyStmt>) -> Option<RowShape> {
     // SAFETY: a plain global of the backend.
     let is_to_client = unsafe { pg_sys::whereToSendOutput } == pg_sys::CommandDest::DestRemote;
-    let mut formats = children!(copy.options as DefElem).filter(|option| is_format(*option));
-    is_to_client && !copy.is_from && copy.filename.is_null() && formats.any(|option| word_of(option) == Some(c"binary"))
+    if !is_to_client || copy.is_from || !copy.filename.is_null() {
+        return None;
+    }
+    let mut options = children!(copy.options as DefElem);
+    let shape = match options.clone().find(|option| is_format(*option)).map(word_of) {
+        None => RowShape::CopyText,
+        Some(word) => match word?.to_bytes() {
+            b"binary" => return Some(RowShape::CopyBinary),
+            b"csv" => RowShape::CopyCsv,
+            b"text" => RowShape::CopyText,
+            _ => return None,
+        },
+    };
+    let is_known = |option| is_format(option) || child_text!(option.defname) == Some(c"header");
+    // COPY converts lines to the encoding that the client has now.
+    (options.all(is_known) && serve::keeps_text()).then_some(shape)
 }
 
 fn check_direction(statement: &pg_sys::CopyStmt) {

@@ -68,7 +68,7 @@ impl Utility<'_> {
     fn copy(self) -> Option<Wrapper> {
         let copy = self.statement.as_a::<pg_sys::CopyStmt>()?;
         child!(copy.query).filter(|query| query.tag() == NodeTag::T_SelectStmt)?;
-        Some(Wrapper::Copy { text: self.text(), to_client_in_binary: copy::goes_to_client_in_binary(copy) })
+        Some(Wrapper::Copy { text: self.text(), to_client: copy::shape_for_client(copy) })
     }
 
     /// The statement for the server, in the place of one that copies to Arrow.

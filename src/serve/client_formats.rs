@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use arrow_cache_core::formats::wire::RowShape;
 use pgrx::pg_sys;
 
 use super::copied_rows::CopiedRows;
@@ -17,22 +18,22 @@ struct ClientReceiver {
 
 /// The formats in which a client gets the columns of its rows.
 pub struct ClientFormats<'q> {
-    /// One per column: 0 for text, 1 for binary; without them all are binary in a COPY, else text.
+    /// One per column: 0 for text, 1 for binary; without them all are binary in a COPY in binary, else text.
     formats: Option<&'q [i16]>,
-    /// The rows are those of a COPY.
-    is_copy: bool,
+    /// What a row becomes.
+    pub shape: RowShape,
 }
 
 impl ClientFormats<'_> {
     /// The formats of rows with `columns` columns that go to this receiver. `None` if that is not the server's own
-    /// receiver for clients, or there is a format that we do not know. If the receiver is that of a `copy`, a row is
-    /// what it is as a row of a query in binary.
+    /// receiver for clients, or there is a format that we do not know. The receiver may be
+    /// that of a `copy`.
     ///
     /// # Safety
     /// The receiver must be that of a query under way, whose rows have as many columns.
     pub unsafe fn of(receiver: *mut pg_sys::DestReceiver, copy: CopiedRows, columns: usize) -> Option<Self> {
-        if copy.is_any() {
-            return Some(Self { formats: None, is_copy: true });
+        if let Some(shape) = copy.shape() {
+            return Some(Self { formats: None, shape });
         }
         // SAFETY: the caller vouches for the receiver. Its portal is that of the query, with a format for each column,
         // or none.
@@ -40,23 +41,13 @@ impl ClientFormats<'_> {
             let formats = (*portal_of(receiver)?).formats.cast_const();
             let formats = (!formats.is_null() && columns > 0).then(|| std::slice::from_raw_parts(formats, columns));
             let known = formats.is_none_or(|formats| formats.iter().all(|format| matches!(format, 0 | 1)));
-            known.then_some(Self { formats, is_copy: false })
+            known.then_some(Self { formats, shape: RowShape::DataRow })
         }
     }
 
     /// Returns true if a column is sent in binary.
     pub fn is_binary(&self, column: usize) -> bool {
-        self.formats.map_or(self.is_copy, |formats| formats[column] == 1)
-    }
-
-    /// Returns true if the rows are those of a COPY.
-    pub fn is_copy(&self) -> bool {
-        self.is_copy
-    }
-
-    /// The type of the message that a row is: DataRow, or CopyData.
-    pub fn message_type(&self) -> u8 {
-        if self.is_copy { b'd' } else { b'D' }
+        self.formats.map_or(self.shape == RowShape::CopyBinary, |formats| formats[column] == 1)
     }
 }
 

@@ -26,7 +26,7 @@ pub struct ClientRows {
     way: Way,
     /// Where the rows of the run go; null before the first one.
     receiver: *mut pg_sys::DestReceiver,
-    /// The COPY that the rows are of, if it is one that wants them in binary.
+    /// The COPY that the rows are of, if there is one.
     copy: CopiedRows,
     /// Rows of the run that were sent.
     sent: u64,

@@ -6,8 +6,8 @@
 //! the portal see what they always see. A row that has a value that the core does not write is handed to the executor,
 //! after the rows before it were sent. The scan goes on behind that row.
 //!
-//! COPY in binary wants the same bytes in messages of another type. Its own receiver sends a header with the first row,
-//! so that row is handed to the executor. It is told of the others (`copied_rows`).
+//! COPY wants messages of its own, with the same bytes in binary, or a line. Its receiver sends a header with the first
+//! row, so that row is handed to the executor. It is told of the others (`copied_rows`).
 //!
 //! The number of rows wanted is what our hook was asked for. A library behind ours is taken to pass it on, as those
 //! that count and time do.
@@ -42,7 +42,7 @@ pub struct Run {
     left: u64,
     /// Rows that were sent directly to the client.
     sent: u64,
-    /// The COPY that the rows are of, if it is one that wants them in binary.
+    /// The COPY that the rows are of, if there is one.
     copy: CopiedRows,
 }
 

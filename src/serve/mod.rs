@@ -64,6 +64,7 @@ mod started_under;
 
 pub use bound_portal_guard::Guard;
 pub use client_rows::ClientRows;
+pub use column_formats::keeps_text;
 pub use hit::Hit;
 pub use hold::Hold;
 pub use part_tap::{tap, tap_has_ended, tapped};

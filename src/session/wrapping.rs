@@ -4,6 +4,8 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
 
+use arrow_cache_core::formats::wire::RowShape;
+
 use super::nesting::{at_top_level, enter_context, set_context};
 use crate::pg::backend_local::Local;
 
@@ -20,9 +22,9 @@ pub enum Wrapper {
     Cursor { text: WrappedText, is_held_at_once: bool },
     /// EXECUTE, whose query has a text of its own.
     Execute,
-    /// COPY of a query, which it plans, starts and reads without a portal. `to_client_in_binary` tells where its rows
-    /// go.
-    Copy { text: WrappedText, to_client_in_binary: bool },
+    /// COPY of a query, which it plans, starts and reads without a portal. What it makes of a row, if it sends that to
+    /// the client and has no option that changes more of it.
+    Copy { text: WrappedText, to_client: Option<RowShape> },
     /// COPY of a query as Arrow, which takes its rows another way.
     Arrow,
 }
@@ -96,9 +98,12 @@ pub fn copying() -> bool {
     matches!(CURRENT.get(), Some(Wrapper::Copy { .. })) && at_top_level()
 }
 
-/// Returns true if a COPY of a query sends its rows to the client in the server's binary format.
-pub fn copying_to_client_in_binary() -> bool {
-    matches!(CURRENT.get(), Some(Wrapper::Copy { to_client_in_binary: true, .. }))
+/// What a COPY of a query makes of a row for the client, if that is known.
+pub fn copying_to_client() -> Option<RowShape> {
+    match CURRENT.get()? {
+        Wrapper::Copy { to_client, .. } => to_client,
+        _ => None,
+    }
 }
 
 /// Returns true if the query that is planned now is that of a top-level DECLARE CURSOR or COPY.

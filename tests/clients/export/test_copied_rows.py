@@ -1,4 +1,4 @@
-"""Rows of a hit that COPY sends in binary: they go directly to the client, with the bytes, the tag and the progress of an execution."""
+"""Rows that COPY sends to the client: they go there directly, with the bytes, the tag and the progress of an execution."""
 
 import psycopg
 import pytest
@@ -14,6 +14,8 @@ MIXED = f"""
         timestamptz '2024-01-01' + g * interval '17:43:21.123456' AS moment, ARRAY[g, NULL] AS numbers, jsonb_build_object('a', g) AS properties
     FROM generate_series(1, {ROWS}) g"""
 QUERY = "SELECT * FROM t ORDER BY id"
+# The server's formats without an option that changes more of a row.
+FORMATS = (BINARY, "", "(FORMAT text)", "(FORMAT csv)", "CSV HEADER")
 
 
 def pieces_of(session, statement):
@@ -42,16 +44,18 @@ def mixed(session):
     return session
 
 
-def test_the_first_row_is_the_servers(mixed):
+@pytest.mark.parametrize("options", FORMATS)
+def test_the_first_row_is_the_servers(mixed, options):
     """It comes with the header; the others go directly, and later as they lie."""
-    expected = executed(mixed, copied(QUERY))
-    assert len(expected[0]) == ROWS + 1 and expected[1] == ROWS
+    statement = copied(QUERY, options)
+    expected = executed(mixed, statement)
+    assert len(expected[0]) in (ROWS, ROWS + 1) and expected[1] == ROWS
     encoded = told_rows(mixed, "rows went to the client as they were encoded")
-    assert pieces_of(mixed, copied(QUERY)) == expected
+    assert pieces_of(mixed, statement) == expected
     assert mixed.status() == "MISS" and encoded == [ROWS - 1]
     straight, lay = told_rows(mixed, "rows went straight to the client"), told_rows(mixed, "rows went to the client as they lay")
     for _ in range(3):
-        assert pieces_of(mixed, copied(QUERY)) == expected
+        assert pieces_of(mixed, statement) == expected
         assert mixed.status() == "HIT"
     assert straight == [ROWS - 1] and lay == [ROWS - 1, ROWS - 1]
 
@@ -70,10 +74,11 @@ def test_rows_of_a_query_are_other_messages(mixed):
 
 @pytest.mark.parametrize("sql_type", VALUES)
 @pytest.mark.parametrize("encoding", ["UTF8", "LATIN1"])
-def test_types(session, sql_type, encoding):
+@pytest.mark.parametrize("options", [BINARY, "", "(FORMAT csv)"])
+def test_types(session, sql_type, encoding, options):
     fill(session, sql_type)
     session.execute(f"SET client_encoding = '{encoding}'")
-    statement = copied("SELECT a.id, b.id AS other, a.v FROM t a, t b, generate_series(1, 4) g ORDER BY 1, 2")
+    statement = copied("SELECT a.id, b.id AS other, a.v FROM t a, t b, generate_series(1, 4) g ORDER BY 1, 2", options)
 
     def answer():
         try:
@@ -95,24 +100,26 @@ def executed_or_error(session, answer):
         session.execute("SET pg_arrow_cache.enabled = on")
 
 
+@pytest.mark.parametrize("options", FORMATS)
 @pytest.mark.parametrize("query, rows", [("SELECT id FROM t WHERE id < 0", 0), ("SELECT id FROM t WHERE id = 1", 1), ("SELECT id FROM t WHERE id < 3 ORDER BY id", 2),
                                          ("SELECT FROM t", ROWS)])
-def test_few_rows_and_no_columns(mixed, query, rows):
-    expected = executed(mixed, copied(query))
+def test_few_rows_and_no_columns(mixed, query, rows, options):
+    expected = executed(mixed, copied(query, options))
     assert expected[1] == rows
     for _ in range(3):
-        assert pieces_of(mixed, copied(query)) == expected
+        assert pieces_of(mixed, copied(query, options)) == expected
     assert mixed.status() == "HIT"
 
 
-def test_an_error_among_the_rows(mixed):
+@pytest.mark.parametrize("options", [BINARY, ""])
+def test_an_error_among_the_rows(mixed, options):
     """It comes behind the rows before it."""
     query = "SELECT id, 100 / (id - 200) FROM (SELECT * FROM t ORDER BY id OFFSET 0) s"
 
     def sent():
         pieces, error = [], None
         try:
-            with mixed.cursor() as cursor, cursor.copy(copied(query)) as copy:
+            with mixed.cursor() as cursor, cursor.copy(copied(query, options)) as copy:
                 for piece in copy:
                     pieces.append(bytes(piece))
         except psycopg.Error as raised:
@@ -125,8 +132,21 @@ def test_an_error_among_the_rows(mixed):
         assert sent() == expected
 
 
-@pytest.mark.parametrize("options", ["", "(FORMAT csv, HEADER)", "(FORMAT text, DELIMITER '|')"])
-def test_other_formats_are_the_servers(mixed, options):
+@pytest.mark.parametrize("options", FORMATS)
+def test_lines(session, options):
+    """Values that lines have to be escaped or quoted for, alone and beside others."""
+    session.execute(r"""CREATE TABLE t AS SELECT row_number() OVER () AS id, v FROM unnest(ARRAY['', NULL, '\.', '\N', 'a,b', 'say "so"', '"', '\', E'\t', E'\r', E'\n',
+        E'\b\f\x0b\x01\x1f\x7f', ' ', 'é€😀', ',', '''', 'NULL', repeat(E'\\"\n', 30000)]) v""")
+    assert session.execute("SELECT count(*), max(length(v)) FROM t").fetchone() == (18, 90000)
+    for query in ("SELECT v FROM t, generate_series(1, 3) ORDER BY id", "SELECT id, v, v FROM t ORDER BY id", "SELECT v, id FROM t ORDER BY id DESC"):
+        expected = executed(session, copied(query, options))
+        for _ in range(4):
+            assert pieces_of(session, copied(query, options)) == expected
+        assert session.status() == "HIT"
+
+
+@pytest.mark.parametrize("options", ["(DELIMITER '|')", "(FORMAT csv, FORCE_QUOTE *)", "(NULL 'none')", "(ENCODING 'LATIN1')", "(FORMAT csv, QUOTE '!')"])
+def test_other_options_are_the_servers(mixed, options):
     expected = executed(mixed, copied(QUERY, options))
     straight, lay = told_rows(mixed, "rows went straight to the client"), told_rows(mixed, "rows went to the client as they lay")
     for _ in range(3):

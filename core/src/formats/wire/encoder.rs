@@ -1,6 +1,7 @@
 //! Rows as DataRow or CopyData messages, in a buffer that grows for a row alone. Each process has its own encoder and
 //! buffer.
 
+use super::copied_row::RowShape;
 use super::fixed::write_fixed;
 use super::format::{LONGEST, WireFormat};
 use super::server::Server;
@@ -66,8 +67,7 @@ impl MessageBuffer {
 /// Makes messages of rows.
 pub struct Encoder {
     formats: Vec<WireFormat>,
-    /// The type of the messages.
-    message_type: u8,
+    shape: RowShape,
     /// Bytes of the longest row, without its values of varying length.
     room: usize,
     scratch: Scratch,
@@ -78,6 +78,8 @@ struct Scratch {
     zone: Zone,
     /// Reused for the body of a numeric.
     number: Vec<u8>,
+    /// Reused for a line.
+    line: Vec<u8>,
 }
 
 /// Where a value goes.
@@ -121,10 +123,10 @@ impl Encoder {
     pub fn new(formats: Vec<WireFormat>, zone: Zone) -> Self {
         let values: usize = formats.iter().map(|format| LENGTH + format.room()).sum();
         Self {
-            message_type: b'D',
+            shape: RowShape::DataRow,
             room: HEADER + 2 + values + LONGEST,
             formats,
-            scratch: Scratch { zone, number: Vec::new() },
+            scratch: Scratch { zone, number: Vec::new(), line: Vec::new() },
         }
     }
 
@@ -148,9 +150,9 @@ impl Encoder {
         Ok(())
     }
 
-    /// Goes on with messages of another type: those of a COPY in binary have the same body.
-    pub fn set_message_type(&mut self, message_type: u8) {
-        self.message_type = message_type;
+    /// Goes on with rows of another shape. Those that are lines need columns in formats of text.
+    pub fn set_shape(&mut self, shape: RowShape) {
+        self.shape = shape;
     }
 
     /// Goes on in another zone.
@@ -172,7 +174,7 @@ impl Encoder {
         let varying = |(index, (&format, value)): (usize, (&WireFormat, Option<V>))| {
             value.map_or(0, |value| varying_bytes(format, &value, index, server))
         };
-        self.room + self.formats.iter().zip(values).enumerate().map(varying).sum::<usize>()
+        self.shape.longest(self.room + self.formats.iter().zip(values).enumerate().map(varying).sum::<usize>())
     }
 
     /// Appends row number `row` of these columns to a buffer.
@@ -217,7 +219,17 @@ impl Encoder {
             place.out[at..at + LENGTH].copy_from_slice(&(length as u32).to_be_bytes());
             at += LENGTH + length;
         }
-        place.out[0] = self.message_type;
+        if self.shape.is_line() {
+            let line = &mut self.scratch.line;
+            line.clear();
+            if self.shape.append_line(self.formats.len(), &place.out[HEADER + 2..at], line).is_err() {
+                return Outcome::Refused;
+            }
+            at = HEADER + line.len();
+            let Some(out) = place.out.get_mut(HEADER..at) else { return Outcome::Full };
+            out.copy_from_slice(line);
+        }
+        place.out[0] = self.shape.message_type();
         place.out[1..HEADER].copy_from_slice(&((at - 1) as u32).to_be_bytes());
         buffer.used += at;
         Outcome::Appended

@@ -9,6 +9,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `encoder` | a row as a message |
+//! | `copied_row` | what COPY makes of a row |
 //! | `fixed` | which function writes a value of fixed length |
 //! | `binary`, `float`, `moment`, `text` | those functions |
 //! | `zone` | offsets of a time zone |
@@ -17,6 +18,7 @@
 //! | `format` | the formats |
 
 mod binary;
+mod copied_row;
 mod encoder;
 mod fixed;
 mod float;
@@ -27,6 +29,7 @@ mod stored_value;
 mod text;
 mod zone;
 
+pub use copied_row::RowShape;
 pub use encoder::{Encoder, MessageBuffer, Outcome, count_messages};
 pub use format::{LONGEST, WireFormat};
 pub use server::Server;
