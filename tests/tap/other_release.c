@@ -1,5 +1,5 @@
 /*
- * Lets the server say that it is of the next minor release: 081_other_release.pl preloads it before the cache.
+ * Lets the server say that it is of the next minor release: 083_other_release.pl preloads it before the cache.
  */
 #include "postgres.h"
 
