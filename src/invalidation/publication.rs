@@ -91,12 +91,12 @@ pub fn publish(preparing: bool) {
     let redefined = definitions.slots_of_transaction(backend::database(), store.versions());
     redefinition::begin(&redefined);
     redefined.iter().for_each(|slot| add(*slot));
-    extent::for_each_slot(&store, &writer, tracked, definitions.any, &mut add);
+    let values = extent::publish_values(&store, &writer, tracked, definitions.any, &mut add);
     // A relation that the hooks have seen is on the server's list as well.
     slots.sort_unstable_by_key(|slot| slot.0);
     slots.dedup();
     slots.iter().for_each(|slot| writer.publish(*slot));
-    store.counters().add(store.stripe(), Counter::Invalidations, slots.len() as u64);
+    store.counters().add(store.stripe(), Counter::Invalidations, (slots.len() + values) as u64);
     slots.clear();
     slots.shrink_to(KEPT);
     SLOTS.set(slots);

@@ -61,12 +61,14 @@ impl<'a> Writer<'a> {
         self.versions.of_relation(self.database, relation)
     }
 
-    /// The slot of the rows of a relation that have a value in a column, or one that is not known.
-    pub fn value(&self, relation: u32, column: i16, hash: Option<u64>) -> SlotId {
-        match hash {
-            Some(hash) => self.versions.value(self.database, relation, column, hash),
-            None => self.versions.unknown(self.database, relation, column),
-        }
+    /// The slot of the rows of a relation of which it is not known which value they have in a column.
+    pub fn unknown(&self, relation: u32, column: i16) -> SlotId {
+        self.versions.unknown(self.database, relation, column)
+    }
+
+    /// Publishes to the slots of values, by their places.
+    pub fn publish_values(&self, places: &[u64]) {
+        self.versions.publish_values(places, self.xid, self.oldest_running, |xid| self.is_running(xid));
     }
 
     /// Publishes to one slot.

@@ -5,7 +5,7 @@
 //! Pure; belongs to one transaction of one process.
 
 use crate::room::Room;
-use crate::versions::columns::{ColumnValue, TrackedColumns};
+use crate::versions::columns::TrackedColumns;
 
 /// Most changes whose values are noted, and most of these values. Noting one, and publishing it, takes as long as a
 /// simple change of a row; so more would be felt.
@@ -97,8 +97,8 @@ pub struct NotedRows {
     noted: RowChanges,
     /// For how many of them rows were looked at.
     looked_at: i64,
-    /// Some may stand there more than once.
-    values: Vec<ColumnValue>,
+    /// The places of values among their slots. Some may stand there more than once.
+    values: Vec<u64>,
     /// Where the last ones stand, by their low bits.
     recent: [u16; RECENT],
     /// Why no more is noted.
@@ -187,10 +187,11 @@ impl NotedRows {
         }
     }
 
-    /// Notes a value that a changed row had before or after.
-    pub fn add_value(&mut self, value: ColumnValue) {
+    /// Notes a value that a changed row had before or after, by its place (`places`).
+    #[inline]
+    pub fn add_value(&mut self, value: u64) {
         // Rows of the same values often follow each other.
-        let recent = &mut self.recent[value.1 as usize % RECENT];
+        let recent = &mut self.recent[value as usize % RECENT];
         if self.values.get(usize::from(*recent)) == Some(&value) || self.coarse.is_some() {
             return;
         }
@@ -202,8 +203,8 @@ impl NotedRows {
         }
     }
 
-    /// The values that changed rows had, before or after, some more than once; and the columns of which these may not
-    /// be all, as they were taken in meanwhile. `tracked` are those of now, and `counted` what the server has counted.
+    /// The places of the values that changed rows had, before or after, some more than once; and the columns of which
+    /// these may not be all, as they were taken in meanwhile. `tracked` are those of now, and `counted` what the server has counted.
     ///
     /// # Errors
     /// Why these may not be all.
@@ -211,7 +212,7 @@ impl NotedRows {
         &self,
         tracked: &TrackedColumns,
         counted: &CountedChanges,
-    ) -> Result<(&[ColumnValue], impl Iterator<Item = i16> + use<>), Coarse> {
+    ) -> Result<(&[u64], impl Iterator<Item = i16> + use<>), Coarse> {
         if let Some(why) = self.coarse {
             return Err(why);
         }
