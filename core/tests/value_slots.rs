@@ -103,8 +103,8 @@ fn no_version_comes_twice() {
     assert!(seen.insert(value.version()) && sees(&value.read(), 3002, 3002, &[]));
 }
 
-/// Nothing rests on a version of which nobody sees that a transaction has ended which runs. So it need not move for that
-/// one, which may publish to a slot as often as it likes.
+/// While a transaction runs, nobody sees a version whole that holds it, so nothing rests on that. So the version need not
+/// move for this transaction, which may publish to a slot as often as it likes.
 #[test]
 fn a_version_stays_for_whom_it_holds() {
     let publish = |value: &ValueSlot, xid| value.publish(xid, 1, |_| true);

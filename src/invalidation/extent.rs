@@ -3,7 +3,7 @@
 
 use arrow_cache_core::versions::noted_rows::CountedChanges;
 use arrow_cache_core::versions::places::{number_of_column, place_of_value};
-use arrow_cache_core::{Counter, EACH_ROW, ITS_VALUE, SlotId, TrackedColumns};
+use arrow_cache_core::{Counter, EACH_ROW, ITS_VALUE, TrackedColumns};
 
 use super::rows::{self, Coarse};
 use super::writer::Writer;
@@ -14,17 +14,9 @@ use crate::shmem::SharedStore;
 /// change, of what the server may not count.
 pub type Changed = (u32, TrackedColumns, Option<CountedChanges>);
 
-/// Publishes to the slots of the values that rows have which the transaction under way has changed in tracked relations,
-/// and calls `visit` with what else it has changed of these, beside the whole relations. `redefines` tells whether it
-/// has changed definitions. Returns how often it has published.
-pub fn publish_values(
-    store: &SharedStore,
-    writer: &Writer<'_>,
-    mut tracked: Vec<Changed>,
-    redefines: bool,
-    mut visit: impl FnMut(SlotId),
-) -> usize {
-    let mut published = 0;
+/// Publishes what the transaction under way has changed of tracked relations, beside these as a whole. `redefines` says
+/// whether it has changed definitions.
+pub fn publish(store: &SharedStore, writer: &Writer<'_>, mut tracked: Vec<Changed>, redefines: bool) {
     tracked.sort_unstable_by_key(|(relation, _, counted)| (*relation, counted.is_some()));
     tracked.dedup_by_key(|(relation, ..)| *relation);
     for (relation, columns, counted) in tracked {
@@ -35,13 +27,12 @@ pub fn publish_values(
             Some(counted) => rows::with_noted(relation, &columns, &counted, |values, unknown| {
                 is_quiet = columns.is_each_row() && !values.iter().all(|value| *value == its_value(relation));
                 writer.publish_values(values);
-                published += values.len();
-                unknown.for_each(|column| visit(writer.unknown(relation, column)));
+                unknown.for_each(|column| writer.publish(writer.unknown(relation, column)));
             }),
         };
         if noted.is_err() {
             let [_, coarse] = writer.of_relation(relation);
-            visit(coarse);
+            writer.publish(coarse);
         }
         if columns.is_each_row() {
             let line = (backend::database(), relation, columns.generation);
@@ -56,7 +47,6 @@ pub fn publish_values(
         };
         store.counters().add(store.stripe(), counter, 1);
     }
-    published
 }
 
 /// The place of what `EACH_ROW` has in a row that has not changed quietly.

@@ -204,7 +204,8 @@ impl NotedRows {
     }
 
     /// The places of the values that changed rows had, before or after, some more than once; and the columns of which
-    /// these may not be all, as they were taken in meanwhile. `tracked` are those of now, and `counted` what the server has counted.
+    /// these may not be all, as they were taken in meanwhile. `tracked` are those of now, and `counted` what the server
+    /// has counted.
     ///
     /// # Errors
     /// Why these may not be all.
