@@ -103,7 +103,7 @@ fn no_version_comes_twice() {
     assert!(seen.insert(value.version()) && sees(&value.read(), 3002, 3002, &[]));
 }
 
-/// While a transaction runs, nobody sees a version whole that holds it, so nothing rests on that. So the version need not
+/// While a transaction runs, nobody sees a version whole that holds it, so nothing rests on that. So it need not
 /// move for this transaction, which may publish to a slot as often as it likes.
 #[test]
 fn a_version_stays_for_whom_it_holds() {
