@@ -40,6 +40,7 @@ pub struct RowChanges {
 
 impl RowChanges {
     /// One change.
+    #[inline]
     #[must_use]
     pub const fn one(change: RowChange) -> Self {
         let mut one = Self { inserted: 0, updated: 0, deleted: 0 };
@@ -52,6 +53,7 @@ impl RowChanges {
     }
 
     /// These and others.
+    #[inline]
     #[must_use]
     pub const fn and(self, more: Self) -> Self {
         Self {
@@ -142,12 +144,14 @@ impl NotedRows {
     }
 
     /// Returns true if it is worth noting more.
+    #[inline]
     #[must_use]
     pub const fn wants_more(&self) -> bool {
         self.coarse.is_none()
     }
 
     /// Nothing more is to be noted: the relation has changed as a whole. The first reason counts.
+    #[cold]
     pub fn give_up(&mut self, why: Coarse) {
         self.coarse.get_or_insert(why);
         self.forget_values();
@@ -163,11 +167,13 @@ impl NotedRows {
 
     /// Notes a change that has been made. `counted` is what the server has counted, with this change; it is asked for
     /// the first change only. `None` if the server does not count.
+    #[inline]
     pub fn add_change(&mut self, change: RowChange, counted: impl FnOnce() -> Option<CountedChanges>) {
         self.add_changes(RowChanges::one(change), counted);
     }
 
     /// As `add_change`, of changes that have been made together.
+    #[inline]
     pub fn add_changes(&mut self, made: RowChanges, counted: impl FnOnce() -> Option<CountedChanges>) {
         if self.base.is_none() {
             // Changes before these would not be noted.
@@ -180,6 +186,7 @@ impl NotedRows {
     }
 
     /// Notes that a row has to be looked at for its values.
+    #[inline]
     pub fn look(&mut self) {
         self.looked_at += 1;
         if self.looked_at > MOST_CHANGES {

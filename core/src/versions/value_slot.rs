@@ -115,12 +115,13 @@ impl ValueSlot {
     /// nothing rests on it.
     #[inline]
     pub fn publish(&self, xid: u64, oldest_running: u64, is_running: impl Fn(u64) -> bool) {
+        let (alone, first) = (Publishers::alone(xid).word(), oldest_running.min(xid));
         let mut before = self.0.load(Relaxed);
         loop {
             let publishers = Publishers::of(before);
             // All of them have ended, as is usual.
-            let after = match publishers.newest < oldest_running.min(xid) {
-                true => Publishers::alone(xid).word(),
+            let after = match publishers.newest < first {
+                true => alone,
                 false => publishers.and(xid, oldest_running, &is_running).word(),
             };
             if after == before {
@@ -133,7 +134,7 @@ impl ValueSlot {
         }
     }
 
-    /// Its version: another one after each publication.
+    /// Its version: another one after each publication of a transaction that it did not hold.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.0.load(Acquire)

@@ -15,8 +15,9 @@ use crate::query::value_hash::{Form, form_of};
 /// A column that has values, and how these are hashed.
 pub type Hashed = (i16, Form);
 
-/// What a tracked column has in a row.
+/// What a tracked column has in a row. Which it is stands in a byte of its own, as it is asked for each row.
 #[derive(Clone, Copy, Default)]
+#[repr(u8)]
 pub enum Content {
     /// Nothing that an answer rests on.
     #[default]

@@ -132,15 +132,18 @@ pub unsafe fn note(
     unsafe {
         // A function that a constraint calls may change another row, which need not keep anything.
         let is_own = change == RowChange::Update && std::ptr::eq(new, (*watched.target).ri_newTupleSlot);
-        let slots = [(*watched.target).ri_oldTupleSlot, watched.read];
-        let before = |old| match slots.into_iter().find(|slot| as_read::holds(*slot, old)) {
-            Some(read) => Some(Version::in_slot(columns, read)),
-            None => Version::fetched(*relation, old),
-        };
         let is_looked_at = columns.have_values();
         let is_kept = is_own && columns.keeps_values;
         let is_changed = is_looked_at && !is_kept;
-        let before = old.filter(|_| is_changed).and_then(before);
+        let updated = (*watched.target).ri_oldTupleSlot;
+        let before = match old {
+            Some(old) if is_changed && as_read::holds(watched.read, old) => {
+                Some(Version::in_slot(columns, watched.read))
+            }
+            Some(old) if is_changed && as_read::holds(updated, old) => Some(Version::in_slot(columns, updated)),
+            Some(old) if is_changed => Version::fetched(*relation, old),
+            _ => None,
+        };
         let after = (is_looked_at && !new.is_null()).then(|| Version::in_slot(columns, new));
         // The heap has told where the new version is.
         let places = [old, new.as_ref().map(|new| new.tts_tid)];
