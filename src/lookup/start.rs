@@ -120,7 +120,7 @@ pub fn pass_at_once(desc: QueryDesc<'_>) -> bool {
         }
         quick_statements::count_skipped(form);
         session::begin_bypass(reason);
-        timing::time_run(quick);
+        timing::time_skipped(form);
     } else {
         session::begin_bypass(reason);
         if reason != Reason::TooQuick {

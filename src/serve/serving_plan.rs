@@ -40,19 +40,21 @@ pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Result<&'q Pin, Reason> 
         let context = pg_sys::GetMemoryChunkContext(std::ptr::from_mut(hold).cast());
         let caller = pg_sys::MemoryContextSwitchTo(context);
         let open = list_of_oids(open);
-        let mut scan = scan_like(real, &shape);
-        take_estimates(&mut scan.scan.plan, real);
-        scan.scan.plan.plan_rows = rows as f64;
-        let range_table = session::explaining().then(|| name_columns(&mut scan, real));
-        let plan = cached_scan(scan, hold, open).and_then(|scan| plan_with(real, scan));
+        let plan = scan_like(real, &shape).and_then(|mut scan| {
+            take_estimates(&mut scan.scan.plan, real);
+            scan.scan.plan.plan_rows = rows as f64;
+            let range_table = session::explaining().then(|| name_columns(&mut scan, real));
+            let plan = cached_scan(scan, hold, open).and_then(|scan| plan_with(real, scan))?;
+            if let Some(range_table) = range_table {
+                (*plan).rtable = range_table;
+            }
+            Some(plan)
+        });
         pg_sys::MemoryContextSwitchTo(caller);
         let Some(plan) = plan else {
             hold.release();
             return Err(Reason::OutOfMemory);
         };
-        if let Some(range_table) = range_table {
-            (*plan).rtable = range_table;
-        }
         query.set_plan(plan);
     }
     hold.pin().ok_or(Reason::OutOfMemory)
