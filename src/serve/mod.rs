@@ -34,6 +34,7 @@
 //! | `row_messages` | What makes messages of them? |
 //! | `rendition` | Are there finished messages of the rows, and may they be made? |
 //! | `client_formats` | Do rows go to the server's own receiver for clients, and in which formats? |
+//! | `copied_rows` | What is COPY told of rows that go to the client in its place? |
 //! | `column_formats` | Which wire format has a column under the session's settings? |
 //! | `output_functions` | Who makes the bytes of a value that we have no wire format for? |
 //!
@@ -43,6 +44,7 @@ mod bound_portal_guard;
 mod client_formats;
 mod client_rows;
 mod column_formats;
+mod copied_rows;
 mod direct_rows;
 mod explain;
 mod hit;
@@ -60,8 +62,11 @@ mod scan_plan;
 mod serving_plan;
 mod started_under;
 
+use crate::error;
+
 pub use bound_portal_guard::Guard;
 pub use client_rows::ClientRows;
+pub use column_formats::keeps_text;
 pub use hit::Hit;
 pub use hold::Hold;
 pub use part_tap::{tap, tap_has_ended, tapped};
@@ -72,8 +77,11 @@ pub use scan::served;
 pub use serving_plan::swap_plan;
 pub use started_under::StartedUnder;
 
-/// Makes our scans known to the server. Called once, in the postmaster.
+/// Makes our scans known to the server, and looks at its receiver of rows. Called once, in the postmaster.
 pub fn register() {
     scan::register();
     placeholder_plan::register();
+    if !client_formats::look_at_receiver() {
+        error::log_unexpected("Rows go to clients one by one.");
+    }
 }
