@@ -5,6 +5,7 @@ use arrow_cache_core::versions::noted_rows::CountedChanges;
 use arrow_cache_core::{Counter, EACH_ROW, ITS_VALUE, SlotId, TrackedColumns};
 
 use super::rows::{self, Coarse};
+use super::waking;
 use super::writer::Writer;
 use crate::pg::backend;
 use crate::shmem::SharedStore;
@@ -41,7 +42,9 @@ pub fn for_each_slot(
         }
         if columns.is_each_row() {
             let line = (backend::database(), relation, columns.generation);
-            store.registry().note_publication(line, is_quiet, &store.versions(), backend::now());
+            if store.registry().note_publication(line, is_quiet, &store.versions(), backend::now()) {
+                waking::note_moved(store, &writer.of_relation(relation));
+            }
         }
         let counter = match noted {
             Ok(()) => Counter::PrecisePublications,

@@ -18,7 +18,7 @@ use crate::invalidation::catalogs::is_meaningful_catalog;
 use crate::invalidation::definitions::Definitions;
 use crate::invalidation::queried_relations::may_carry_results;
 use crate::invalidation::writer::Writer;
-use crate::invalidation::{extent, redefinition, track_counts, write_set};
+use crate::invalidation::{extent, redefinition, track_counts, waking, write_set};
 use crate::pg::backend;
 use crate::pg::backend_local::Local;
 use crate::pg::object_ids::FIRST_USER_OID;
@@ -56,6 +56,7 @@ pub fn publish(preparing: bool) {
     let mut add = |slot: SlotId| {
         if slots.add(slot).is_err() {
             writer.publish(slot);
+            waking::note_moved(&store, &[slot]);
         }
     };
     let mut add_relation = |relation: u32, change: Option<Change<'_>>| {
@@ -96,6 +97,7 @@ pub fn publish(preparing: bool) {
     slots.sort_unstable_by_key(|slot| slot.0);
     slots.dedup();
     slots.iter().for_each(|slot| writer.publish(*slot));
+    waking::note_moved(&store, &slots);
     store.counters().add(store.stripe(), Counter::Invalidations, slots.len() as u64);
     slots.clear();
     slots.shrink_to(KEPT);

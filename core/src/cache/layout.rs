@@ -1,6 +1,7 @@
 //! Where each part of the shared block lies. Every process computes the same layout from the settings; it is constant
 //! while the server runs.
 
+use crate::cache::awaited;
 use crate::cache::claim_place::ClaimPlace;
 use crate::cache::claims::CLAIMS;
 use crate::cache::counters::{STRIPES, Stripe};
@@ -101,6 +102,8 @@ pub struct Layout {
     pub(crate) tracked: usize,
     pub(crate) definers: usize,
     pub(crate) claims: usize,
+    pub(crate) awaited: usize,
+    pub(crate) waiters: usize,
     pub(crate) stripes: usize,
     pub(crate) seats: usize,
     pub(crate) seat_count: u32,
@@ -138,8 +141,10 @@ impl Layout {
         let tracked = part(LINES * size_of::<Line>());
         let definers = part(definers::COUNTS * size_of::<u32>());
         let claims = part(CLAIMS * size_of::<ClaimPlace>());
-        let stripes = part(STRIPES * size_of::<Stripe>());
         let seat_count = sizes.seats.min(MOST_SEATS);
+        let awaited = part(size_of::<awaited::Head>());
+        let waiters = part(seat_count as usize * size_of::<awaited::Waiter>());
+        let stripes = part(STRIPES * size_of::<Stripe>());
         let seats = part(seat_count as usize * size_of::<Seat>());
         let statement_count = (bucket_count / BUCKETS_PER_STATEMENT).clamp(LEAST_STATEMENTS, MOST_STATEMENTS);
         let statements = part(statement_count * size_of::<StatementRecord>());
@@ -166,6 +171,8 @@ impl Layout {
             tracked,
             definers,
             claims,
+            awaited,
+            waiters,
             stripes,
             seats,
             seat_count,
@@ -218,6 +225,8 @@ mod tests {
                 layout.tracked,
                 layout.definers,
                 layout.claims,
+                layout.awaited,
+                layout.waiters,
                 layout.stripes,
                 layout.seats,
                 layout.statements,
