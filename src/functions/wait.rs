@@ -59,8 +59,8 @@ fn token_of(value: Value<'_>) -> Token<'_> {
     (ChangeToken::of(text).unwrap_or_else(|| CacheError::no_token(shown(text)).raise()), text)
 }
 
-/// Waits until an answer of one of the tokens may have changed, or the timeout is over. Returns the tokens of those that
-/// may have.
+/// Waits until an answer of one of the tokens may have changed, or the timeout is over. Returns the tokens of those
+/// that may have.
 fn wait_for(tokens: &[Token<'_>], call: FunctionCall<'_>) -> Vec<Text> {
     let store = shmem::required();
     let timeout = call.argument(1).unwrap_or_else(|| CacheError::waits_for_null("timeout").raise());
@@ -94,8 +94,8 @@ fn sleep(store: &SharedStore, tokens: &[Token<'_>], timeout: Duration) -> bool {
     }
 }
 
-/// Returns true if the answer of a token may have changed since the token was made. On a standby also if replay does not
-/// tell of changes any more.
+/// Returns true if the answer of a token may have changed since the token was made. On a standby also if replay does
+/// not tell of changes any more.
 fn may_have_changed(store: &SharedStore, token: &ChangeToken<'_>) -> bool {
     let is_told = !backend::is_in_recovery() || store.replay().fault().is_none();
     !(is_told && token.is_current(&lookup::issuer(store), &store.versions()))

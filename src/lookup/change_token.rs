@@ -1,5 +1,5 @@
-//! What an answer would rest on if it were computed now, as a text, without computing it. Equal texts stand for the same
-//! answer (docs/architecture/exactness-moments.md, Change tokens). Reads shared memory; keeps nothing.
+//! What an answer would rest on if it were computed now, as a text, without computing it. Equal texts stand for the
+//! same answer (docs/architecture/exactness-moments.md, Change tokens). Reads shared memory; keeps nothing.
 
 use arrow_cache_core::{HashBuffer, Issuer, Reason};
 

@@ -62,8 +62,8 @@ impl<'c> FunctionCall<'c> {
         }
     }
 
-    /// Returns true if a procedure is called by a CALL that may end transactions: outside of transaction blocks, and not
-    /// from within a function.
+    /// Returns true if a procedure is called by a CALL that may end transactions: outside of transaction blocks, and
+    /// not from within a function.
     pub fn may_end_transactions(self) -> bool {
         // SAFETY: as in `trigger`.
         unsafe {

@@ -57,6 +57,11 @@ pub(crate) struct Head {
 #[repr(C, align(64))]
 pub(crate) struct Waiter([AtomicU64; WORDS]);
 
+/// Bytes of all this for so many processes: the head, and then their bits.
+pub(crate) const fn size(processes: u32) -> usize {
+    size_of::<Head>() + processes as usize * size_of::<Waiter>()
+}
+
 /// View over all who may wait.
 #[derive(Clone, Copy)]
 pub struct Awaited<'a> {

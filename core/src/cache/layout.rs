@@ -103,7 +103,6 @@ pub struct Layout {
     pub(crate) definers: usize,
     pub(crate) claims: usize,
     pub(crate) awaited: usize,
-    pub(crate) waiters: usize,
     pub(crate) stripes: usize,
     pub(crate) seats: usize,
     pub(crate) seat_count: u32,
@@ -142,8 +141,7 @@ impl Layout {
         let definers = part(definers::COUNTS * size_of::<u32>());
         let claims = part(CLAIMS * size_of::<ClaimPlace>());
         let seat_count = sizes.seats.min(MOST_SEATS);
-        let awaited = part(size_of::<awaited::Head>());
-        let waiters = part(seat_count as usize * size_of::<awaited::Waiter>());
+        let awaited = part(awaited::size(seat_count));
         let stripes = part(STRIPES * size_of::<Stripe>());
         let seats = part(seat_count as usize * size_of::<Seat>());
         let statement_count = (bucket_count / BUCKETS_PER_STATEMENT).clamp(LEAST_STATEMENTS, MOST_STATEMENTS);
@@ -172,7 +170,6 @@ impl Layout {
             definers,
             claims,
             awaited,
-            waiters,
             stripes,
             seats,
             seat_count,
@@ -226,7 +223,6 @@ mod tests {
                 layout.definers,
                 layout.claims,
                 layout.awaited,
-                layout.waiters,
                 layout.stripes,
                 layout.seats,
                 layout.statements,

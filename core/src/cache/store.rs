@@ -120,10 +120,11 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
 
     /// Who waits for which slots to move.
     pub fn awaited(&self) -> Awaited<'_> {
-        // SAFETY: the layout has room for the head, and for a waiter for each seat, at these offsets, aligned to lines;
-        // zeroed memory is valid; all fields are atomics.
+        // SAFETY: the layout has room for the head at this offset, aligned to a line, and behind it for a waiter for
+        // each seat; zeroed memory is valid; all fields are atomics.
         unsafe {
-            let waiters = self.parts::<awaited::Waiter>(self.layout.waiters, self.layout.seat_count as usize);
+            let waiters = self.layout.awaited + size_of::<awaited::Head>();
+            let waiters = self.parts::<awaited::Waiter>(waiters, self.layout.seat_count as usize);
             Awaited::new(self.part::<awaited::Head>(self.layout.awaited), waiters)
         }
     }
