@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Sessions that wait for changes of answers (`arrow_cache.wait`) beside a writer: what they cost it, and how soon after a commit they are told.
 
-    target/venv/bin/python bench/live.py [--sessions 100] [--tokens 10] [--rate 500] [--seconds 10] [--rounds 12] [--library FILE]
+    target/venv/bin/python bench/live.py [--sessions 100] [--tokens 10] [--rate 500] [--seconds 10] [--counted 20]
 
 Each session waits for some tokens, each of the page of one tenant out of a thousand; a session whose tokens have changed takes new ones and waits again.
-The writer changes pages of random tenants. Its cost is the processor time of its session for a transaction, by turns: nobody waits, all wait for other
-tenants than those that are written, all wait for any. Then it commits at a fixed rate, and it is measured when the clients hear of each commit.
+The writer changes pages of random tenants. First callgrind counts the instructions of its session for a transaction: while nobody waits, while others
+wait for other pages, and for those that it changes. Then it commits at a fixed rate, and it is measured when the clients hear of each commit.
 Writes Markdown to the standard output.
 """
 
@@ -17,7 +17,8 @@ import time
 from bisect import bisect_right
 from collections import defaultdict
 
-from measure import Ratio, Samples, machine, markdown, processor_time, to_and_fro
+from callgrind import instructions, per_execution, under_callgrind
+from measure import machine, markdown
 from program import ROOT, private, progress
 from session import Session
 
@@ -29,7 +30,7 @@ TABLE = f"""
     VACUUM ANALYZE pages;
 """
 WRITE = "UPDATE pages SET v = v + 1 WHERE tenant = $1"
-AT_ONCE = 200
+WARMING = 50
 PROCESSES = 2           # of clients
 SOON = 0.005
 CONF = {"shared_buffers": "128MB", "autovacuum": "off", "pg_arrow_cache.memory": "64MB", "pg_arrow_cache.min_execution_time": "0"}
@@ -117,28 +118,44 @@ def write(session, tenant):
     session.execute_prepared(b"write", [str(tenant).encode()])
 
 
-def per_transaction(session, tenants):
-    """Microseconds of processor time."""
-    spent = processor_time(session.pid)
-    for tenant in tenants:
-        write(session, tenant)
-    return (processor_time(session.pid) - spent) / len(tenants) * 1e6
-
-
-def costs(server, writer, groups, rounds):
-    """{way: microseconds of each round}"""
-    upper = TENANTS // 2
-    ways = {"nobody waits": None, "others are waited for": upper, "what is written is waited for": 0}
-    found = {way: Samples() for way in ways}
+def instructions_of(server, out, sessions, first):
+    """Instructions of the writer's session for a transaction that changes one of the lower half of all pages, while `sessions` wait for one page each,
+    behind the page `first`."""
+    writer, crowd = Session(server.dsn()), None
+    writer.prepare(WRITE, b"write")
+    # Each way meets the same pages.
+    server.psql("VACUUM pages")
     drawn = random.Random(5)
-    for _, way in to_and_fro(list(ways), rounds):
-        first = ways[way]
-        crowd = Crowd(server.dsn(), [[first + 1 + tenant % (TENANTS - first) for tenant in group] for group in groups]) if first is not None else None
-        tenants = [drawn.randint(1, upper) for _ in range(AT_ONCE)]
-        found[way].add(per_transaction(writer, tenants))
-        if crowd:
-            crowd.end()
+    one = lambda: write(writer, drawn.randint(1, TENANTS // 2))  # noqa: E731
+    for _ in range(WARMING):
+        one()
+    if sessions:
+        crowd = Crowd(server.dsn(), [[first + 1 + number % (TENANTS // 2)] for number in range(sessions)])
+    found = instructions(per_execution(writer, out, [one]))
+    if crowd:
+        crowd.end()
     return found
+
+
+def costs(sessions):
+    """{way: instructions}"""
+    ways = {"nobody waits": (0, 0), "one waits for another page": (1, TENANTS // 2), f"{sessions} wait for other pages": (sessions, TENANTS // 2),
+            f"{sessions} wait for pages, of which it changes one in {TENANTS // 2}": (sessions, 0)}
+    conf = {**CONF, "max_connections": str(sessions + 20)}
+    with under_callgrind(ROOT / "target" / "bench-live-instructions", conf, "CREATE EXTENSION pg_arrow_cache;" + TABLE) as (server, out):
+        track(server)
+        return {way: instructions_of(server, out, *how) for way, how in ways.items()}
+
+
+def track(server):
+    """Has changes of the pages' values tracked."""
+    session = Session(server.dsn())
+    session.prepare(WRITE, b"write")
+    for tenant in range(1, 41):
+        session.execute(PAGE.format(tenant))
+        write(session, tenant)
+    assert session.scalar("SELECT count(*) FROM arrow_cache.tracked") == "1", "values are not tracked"
+    session.close()
 
 
 def latencies(server, writer, groups, rate, seconds):
@@ -167,31 +184,27 @@ def main():
     parser.add_argument("--tokens", type=int, default=10)
     parser.add_argument("--rate", type=int, default=500)
     parser.add_argument("--seconds", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=12)
-    parser.add_argument("--library")
+    parser.add_argument("--counted", type=int, default=20, help="sessions under callgrind")
     options = parser.parse_args()
     drawn = random.Random(3)
     groups = [drawn.sample(range(1, TENANTS + 1), options.tokens) for _ in range(options.sessions)]
+    progress("instructions")
+    found = costs(options.counted)
+    progress("latencies")
     conf = {**CONF, "max_connections": str(options.sessions + 20)}
-    with private.Cluster(ROOT / "target" / "bench-live", preload=options.library or "pg_arrow_cache", conf=conf) as server:
+    with private.Cluster(ROOT / "target" / "bench-live", preload="pg_arrow_cache", conf=conf) as server:
         server.psql("CREATE EXTENSION pg_arrow_cache;" + TABLE)
-        writer, reader = Session(server.dsn()), Session(server.dsn())
+        track(server)
+        writer = Session(server.dsn())
         writer.prepare(WRITE, b"write")
-        for tenant in range(1, 41):
-            reader.execute(PAGE.format(tenant))
-            write(writer, tenant)
-        assert reader.scalar("SELECT count(*) FROM arrow_cache.tracked") == "1", "values are not tracked"
-        progress("costs")
-        found = costs(server, writer, groups, options.rounds)
-        progress("latencies")
         told, rate = latencies(server, writer, groups, options.rate, options.seconds)
     told.sort()
     base = found["nobody waits"]
-    print(markdown("Beside waiting sessions", f"{options.sessions} sessions, each of which waits for {options.tokens} of {TENANTS} tokens. {machine()}",
-                   ["beside the writer", "its processor time for a transaction, µs", "as a share"],
-                   [[way, f"{samples.median:.1f}", str(Ratio.of(samples, base))] for way, samples in found.items()]))
+    print(markdown("Beside waiting sessions", machine(), ["beside a writer that updates one row at a time", "instructions of a transaction", "as a share"],
+                   [[way, f"{number:,.0f}", f"{number / base:.4f}"] for way, number in found.items()]))
+    print(f"{options.sessions} sessions, each of which waits for {options.tokens} of {TENANTS} tokens:", end=" ")
     soon = sum(one <= SOON for one in told) / len(told)
-    print(f"\n{rate:.0f} commits a second: {len(told)} times a client heard of one, {soon:.1%} within {SOON * 1e3:.0f} ms of the commit;"
+    print(f"{rate:.0f} commits a second: {len(told)} times a client heard of one, {soon:.1%} within {SOON * 1e3:.0f} ms of the commit;"
           f" median {told[len(told) // 2] * 1e3:.2f} ms, 99th of a hundred {told[len(told) * 99 // 100] * 1e3:.2f} ms.")
 
 

@@ -41,12 +41,15 @@ impl Issuer {
         let versions = dependencies.iter().map(|on| (on.slot, on.version));
         let state = self.state(answer, asks_for_time, versions)?;
         let mut text = Vec::new();
-        for hash in [answer, state] {
-            text.add_all(format!("{:016x}{:016x}", hash.hi, hash.lo).as_bytes()).ok()?;
+        let most = 2 * HASH + 1 + dependencies.len() * (1 + SLOT);
+        text.make_exact_room(most).ok()?;
+        for number in [answer.hi, answer.lo, state.hi, state.lo] {
+            write(&mut text, number, HASH / 2);
         }
-        text.add_all(if asks_for_time { &[CLOCK] } else { &[] }).ok()?;
+        text.extend(asks_for_time.then_some(CLOCK));
         for on in dependencies {
-            text.add_all(format!(".{:x}", on.slot.0).as_bytes()).ok()?;
+            text.push(BEFORE_SLOT);
+            write(&mut text, on.slot.0.into(), 1);
         }
         Some(text)
     }
@@ -124,6 +127,12 @@ impl<'t> ChangeToken<'t> {
 fn hash(digits: &[u8]) -> Option<Hash128> {
     let (hi, lo) = digits.split_at(HASH / 2);
     Some(Hash128 { hi: number(hi)?, lo: number(lo)? })
+}
+
+/// Appends the digits of a number, at least so many.
+fn write(text: &mut Vec<u8>, number: u64, least: usize) {
+    let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(least as u32);
+    text.extend((0..digits).rev().map(|place| b"0123456789abcdef"[(number >> (4 * place) & 15) as usize]));
 }
 
 /// The number of up to 16 digits.
