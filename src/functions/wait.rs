@@ -29,8 +29,9 @@ static WAITS_AS: Local<Cell<Option<u32>>> = Local::new(Cell::new(None));
 
 /// Waits for one token.
 fn wait(call: FunctionCall<'_>) -> Outputs<bool> {
+    let store = shmem::required();
     let token = call.argument(0).unwrap_or_else(|| CacheError::waits_for_null("token").raise());
-    let changed = wait_for(&[token_of(token)], call);
+    let changed = wait_for(&store, &[token_of(token)], call);
     Outputs(!changed.is_empty())
 }
 
@@ -38,6 +39,7 @@ sql_function!(wait, "arrow_cache_wait");
 
 /// Waits for one of several tokens. Returns those whose answers may have changed.
 fn wait_any(call: FunctionCall<'_>) -> Outputs<Vec<Text>> {
+    let store = shmem::required();
     let array = call.argument(0).unwrap_or_else(|| CacheError::waits_for_null("array of tokens").raise());
     let mut tokens = Vec::new();
     // SAFETY: the procedure is declared with an array of texts.
@@ -45,7 +47,7 @@ fn wait_any(call: FunctionCall<'_>) -> Outputs<Vec<Text>> {
         let token = token.unwrap_or_else(|| CacheError::waits_for_null("token").raise());
         or_raise(tokens.add(token_of(token)));
     }
-    Outputs(wait_for(&tokens, call))
+    Outputs(wait_for(&store, &tokens, call))
 }
 
 sql_function!(wait_any, "arrow_cache_wait_any");
@@ -61,8 +63,7 @@ fn token_of(value: Value<'_>) -> Token<'_> {
 
 /// Waits until an answer of one of the tokens may have changed, or the timeout is over. Returns the tokens of those
 /// that may have.
-fn wait_for(tokens: &[Token<'_>], call: FunctionCall<'_>) -> Vec<Text> {
-    let store = shmem::required();
+fn wait_for(store: &SharedStore, tokens: &[Token<'_>], call: FunctionCall<'_>) -> Vec<Text> {
     let timeout = call.argument(1).unwrap_or_else(|| CacheError::waits_for_null("timeout").raise());
     // SAFETY: the procedures are declared with an interval.
     let timeout = micros_of(unsafe { &*timeout.datum().cast_mut_ptr::<pg_sys::Interval>() });
@@ -70,12 +71,12 @@ fn wait_for(tokens: &[Token<'_>], call: FunctionCall<'_>) -> Vec<Text> {
         CacheError::waits_in_transaction().raise();
     }
     let is_over = waiting::holding_nothing(|| {
-        enter(&store, tokens);
-        let is_over = sleep(&store, tokens, timeout);
-        leave(&store);
+        enter(store, tokens);
+        let is_over = sleep(store, tokens, timeout);
+        leave(store);
         is_over
     });
-    let is_changed = |(token, _): &&Token<'_>| is_over && token.asks_for_time() || may_have_changed(&store, token);
+    let is_changed = |(token, _): &&Token<'_>| is_over && token.asks_for_time() || may_have_changed(store, token);
     let changed = tokens.iter().filter(is_changed).map(|(_, text)| Text(or_raise(Vec::copy_of(text))));
     changed.collect()
 }
