@@ -17,7 +17,7 @@ import time
 from bisect import bisect_right
 from collections import defaultdict
 
-from callgrind import instructions, per_execution, under_callgrind
+from callgrind import EXECUTIONS, by_function, instructions, per_execution, under_callgrind
 from measure import machine, markdown
 from program import ROOT, private, progress
 from session import Session
@@ -31,6 +31,7 @@ TABLE = f"""
 """
 WRITE = "UPDATE pages SET v = v + 1 WHERE tenant = $1"
 WARMING = 50
+OF_WAITING = "awaited::", "waking::", "wake_process", "SetLatch"
 PROCESSES = 2           # of clients
 SOON = 0.005
 CONF = {"shared_buffers": "128MB", "autovacuum": "off", "pg_arrow_cache.memory": "64MB", "pg_arrow_cache.min_execution_time": "0"}
@@ -118,33 +119,47 @@ def write(session, tenant):
     session.execute_prepared(b"write", [str(tenant).encode()])
 
 
-def instructions_of(server, out, sessions, first):
-    """Instructions of the writer's session for a transaction that changes one of the lower half of all pages, while `sessions` wait for one page each,
-    behind the page `first`."""
-    writer, crowd = Session(server.dsn()), None
+def instructions_of(server, out, sessions, call):
+    """Instructions of the writer's session for a transaction that changes one of the lower half of all pages, in all and in what notes and wakes, beside
+    `sessions` that have called something."""
+    writer, others = Session(server.dsn()), [Session(server.dsn()) for _ in range(sessions)]
     writer.prepare(WRITE, b"write")
-    # Each way meets the same pages.
-    server.psql("VACUUM pages")
     drawn = random.Random(5)
     one = lambda: write(writer, drawn.randint(1, TENANTS // 2))  # noqa: E731
     for _ in range(WARMING):
         one()
-    if sessions:
-        crowd = Crowd(server.dsn(), [[first + 1 + number % (TENANTS // 2)] for number in range(sessions)])
-    found = instructions(per_execution(writer, out, [one]))
-    if crowd:
-        crowd.end()
-    return found
+    for number, other in enumerate(others):
+        other.connection.pgconn.send_query(call(other, number + 1).encode())
+    pid = writer.pid
+    whole = instructions(per_execution(writer, out, [one]))
+    parts = by_function(out / f"callgrind.{pid}.4")
+    for other in others:
+        other.connection.pgconn.get_cancel().cancel()
+        other.close()
+    return whole, sum(count for (name, _), count in parts.items() if any(word in name for word in OF_WAITING)) / EXECUTIONS
+
+
+def nothing(_session, _number):
+    """It would hold a snapshot if it slept, and nothing could be pruned."""
+    return "SELECT 1"
+
+
+def wait_for(first):
+    """Waiting for a page of its own, behind the page `first`."""
+    return lambda session, number: f"CALL arrow_cache.wait('{etag(session, first + number)}'::text, '10 min')"
 
 
 def costs(sessions):
-    """{way: instructions}"""
-    ways = {"nobody waits": (0, 0), "one waits for another page": (1, TENANTS // 2), f"{sessions} wait for other pages": (sessions, TENANTS // 2),
-            f"{sessions} wait for pages, of which it changes one in {TENANTS // 2}": (sessions, 0)}
+    """{way: (instructions, those of what notes and wakes)}"""
+    half = TENANTS // 2
+    ways = {"nobody waits, {} are idle": (sessions, nothing), "one waits for another page": (1, wait_for(half)), "{} wait for other pages": (sessions, wait_for(half)),
+            f"{{}} wait for one page in {half} each": (sessions, wait_for(0))}
     conf = {**CONF, "max_connections": str(sessions + 20)}
     with under_callgrind(ROOT / "target" / "bench-live-instructions", conf, "CREATE EXTENSION pg_arrow_cache;" + TABLE) as (server, out):
         track(server)
-        return {way: instructions_of(server, out, *how) for way, how in ways.items()}
+        # The first to write finds the pages otherwise than all others.
+        instructions_of(server, out, 0, nothing)
+        return {way.format(sessions): instructions_of(server, out, *how) for way, how in ways.items()}
 
 
 def track(server):
@@ -199,9 +214,8 @@ def main():
         writer.prepare(WRITE, b"write")
         told, rate = latencies(server, writer, groups, options.rate, options.seconds)
     told.sort()
-    base = found["nobody waits"]
-    print(markdown("Beside waiting sessions", machine(), ["beside a writer that updates one row at a time", "instructions of a transaction", "as a share"],
-                   [[way, f"{number:,.0f}", f"{number / base:.4f}"] for way, number in found.items()]))
+    print(markdown("Beside waiting sessions", machine(), ["beside a writer that updates one row at a time", "instructions of a transaction", "to note and to wake", "as a share"],
+                   [[way, f"{whole:,.0f}", f"{part:,.1f}", f"{part / whole:.2%}"] for way, (whole, part) in found.items()]))
     print(f"{options.sessions} sessions, each of which waits for {options.tokens} of {TENANTS} tokens:", end=" ")
     soon = sum(one <= SOON for one in told) / len(told)
     print(f"{rate:.0f} commits a second: {len(told)} times a client heard of one, {soon:.1%} within {SOON * 1e3:.0f} ms of the commit;"
