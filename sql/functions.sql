@@ -80,6 +80,15 @@ CREATE FUNCTION @extschema@.etag(query pg_catalog.text) RETURNS pg_catalog.text 
 CREATE FUNCTION @extschema@.etag(query pg_catalog.text, VARIADIC params pg_catalog."any") RETURNS pg_catalog.text
     VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_etag';
+-- src/functions/wait.rs
+
+CREATE PROCEDURE @extschema@.wait(token pg_catalog.text, timeout pg_catalog.interval, INOUT changed pg_catalog.bool DEFAULT NULL)
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_wait';
+CREATE PROCEDURE @extschema@.wait(tokens pg_catalog.text[], timeout pg_catalog.interval, INOUT changed pg_catalog.text[] DEFAULT NULL)
+    LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_wait_any';
+
+-- src/functions/change_token.rs
+
 -- The token of all rows of relations, as the user may see them. NULL if nothing can be promised of one of them, or if there is none. It is STABLE so that
 -- it sees what the calling statement sees.
 CREATE FUNCTION @extschema@.version(VARIADIC relations pg_catalog.regclass[]) RETURNS pg_catalog.text STRICT STABLE PARALLEL UNSAFE

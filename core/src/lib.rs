@@ -45,6 +45,8 @@ mod shown;
 pub mod sql_text;
 pub mod versions;
 
+pub use cache::awaited::{Awaited, SlotBits};
+pub use cache::change_token::{ChangeToken, Issuer};
 pub use cache::check::{Finding, Processes, Report};
 pub use cache::claim_place::Wanted;
 pub use cache::claims::{CLAIMS, Claim, Claimed, Claims, Ending, Taking};

@@ -36,6 +36,42 @@ impl CacheError {
         Self::new(ERRCODE_OUT_OF_MEMORY, "out of memory", "Ask for less at once, or let the server have more memory.")
     }
 
+    /// Somebody would wait for a change while he holds a snapshot, or locks.
+    pub fn waits_in_transaction() -> Self {
+        Self::new(
+            ERRCODE_ACTIVE_SQL_TRANSACTION,
+            "arrow_cache.wait() cannot run inside a transaction block or a function",
+            "Call it by itself, with autocommit: whoever waits must hold neither a snapshot nor locks.",
+        )
+    }
+
+    /// Somebody would wait for a change of what is no token.
+    pub fn no_token(text: impl Display) -> Self {
+        Self::new(
+            ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("\"{text}\" is not a change token"),
+            "Pass what etag() has returned, an array of it as text[]. What version() returns cannot be waited for.",
+        )
+    }
+
+    /// An argument of `wait()` is NULL.
+    pub fn waits_for_null(argument: &str) -> Self {
+        Self::new(
+            ERRCODE_NULL_VALUE_NOT_ALLOWED,
+            format!("the {argument} of arrow_cache.wait() is NULL"),
+            "etag() returns NULL if nothing can be promised of an answer: ask it again after a while.",
+        )
+    }
+
+    /// There is no place for another session that waits.
+    pub fn too_many_wait(most: u32) -> Self {
+        Self::new(
+            ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+            "too many sessions wait for changes of answers",
+            format!("At most {most} can: let one wait for several tokens, or close connections."),
+        )
+    }
+
     /// `pg_arrow_cache.memory` cannot hold the index for `max_entries`; `needed` is the size in bytes that can.
     pub fn memory_too_small(needed: usize) -> Self {
         Self::new(

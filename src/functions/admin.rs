@@ -1,6 +1,7 @@
 //! SQL functions that drop entries and reset counters. They change shared memory only through the store, which takes
 //! its locks itself.
 
+use crate::invalidation::waking;
 use crate::pg::backend;
 use crate::pg::function_call::FunctionCall;
 use crate::pg::sql_function::sql_function;
@@ -25,7 +26,9 @@ fn invalidate(call: FunctionCall<'_>) -> i64 {
     }
     // A result that is being computed must not be stored after this.
     let versions = store.versions();
-    versions.of_relation(database, relation).into_iter().for_each(|slot| versions.slot(slot).bump(backend::now()));
+    let slots = versions.of_relation(database, relation);
+    slots.iter().for_each(|slot| versions.slot(*slot).bump(backend::now()));
+    waking::wake_for(&store, slots);
     let rests_on_it = |dependency: &arrow_cache_core::Dependency| dependency.relation == relation;
     store.retire_matching(|entry| entry.database() == database && entry.dependencies().iter().any(rests_on_it)) as i64
 }

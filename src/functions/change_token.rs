@@ -3,24 +3,20 @@
 
 use std::ffi::CStr;
 
-use arrow_cache_core::{Hash128, Reason};
+use arrow_cache_core::Reason;
 
 use crate::error::CacheError;
 use crate::export::{self, Pace};
 use crate::lookup::{self, Question};
 use crate::pg::function_call::FunctionCall;
+use crate::pg::returned::Text;
 use crate::pg::sql_function::sql_function;
 use crate::pg::tree::Tree;
 use crate::shmem::{self, SharedStore};
 
-/// A token as users see it.
-fn shown(token: Hash128) -> String {
-    format!("{:016x}{:016x}", token.hi, token.lo)
-}
-
 /// The token of a query with its parameters. NULL if nothing can be promised: the cache would bypass the query, or
 /// changes are under way.
-fn etag(call: FunctionCall<'_>) -> Option<String> {
+fn etag(call: FunctionCall<'_>) -> Option<Text> {
     let store = shmem::required();
     let text = export::query_text(call)?;
     let arguments = export::query_parameters(call);
@@ -28,7 +24,7 @@ fn etag(call: FunctionCall<'_>) -> Option<String> {
     match token {
         Err(Reason::OutOfMemory) => CacheError::out_of_memory().raise(),
         // The user need not mend the other reasons.
-        token => token.ok().map(shown),
+        token => token.ok().map(Text),
     }
 }
 
@@ -38,7 +34,7 @@ sql_function!(etag, "arrow_cache_etag");
 ///
 /// # Errors
 /// The reason for which nothing can be promised.
-fn token_of(store: &SharedStore, text: &CStr, arguments: &[export::Argument<'_>]) -> Result<Hash128, Reason> {
+fn token_of(store: &SharedStore, text: &CStr, arguments: &[export::Argument<'_>]) -> Result<Vec<u8>, Reason> {
     let definitions = lookup::definitions(store);
     let (plan, parameters) = export::plan(text, arguments, Pace::Whole);
     export::check_permitted(plan, text, parameters);

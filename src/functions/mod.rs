@@ -12,4 +12,5 @@ mod statement_stats;
 mod stats;
 mod unindexed_time;
 mod visible;
+pub mod wait;
 mod why;

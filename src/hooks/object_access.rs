@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use pgrx::pg_sys;
 
 use super::previous::PREVIOUS;
-use crate::pg::backend;
+use crate::invalidation::registration;
 use crate::pg::error_passing::edge;
 use crate::{session, shmem};
 
@@ -47,10 +47,9 @@ fn changes_definition(access: pg_sys::ObjectAccessType::Type) -> bool {
 /// Removes the entries and the tracked relations of a database that is dropped: nobody could read or flush them.
 fn forget_database(database: pg_sys::Oid) {
     if let Some(store) = shmem::store() {
-        let (versions, now) = (store.versions(), backend::now());
         store.retire_matching(|entry| entry.database() == database.to_u32());
         for one in store.registry().all().filter(|one| one.database == database.to_u32()) {
-            store.registry().take_out((one.database, one.relation, one.tracked.generation), &versions, now);
+            registration::take_out(&store, &one);
         }
     }
 }

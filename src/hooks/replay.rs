@@ -65,6 +65,7 @@ unsafe extern "C-unwind" fn redo(reader: *mut pg_sys::XLogReaderState) {
         if let Some(redefined) = redefined {
             replay::after(record, redefined);
         }
+        replay::visible();
     }
 }
 

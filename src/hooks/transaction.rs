@@ -4,7 +4,8 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys;
 
-use crate::invalidation::{foreign, own_writes, publication, redefinition, rows, write_set};
+use crate::functions::wait;
+use crate::invalidation::{foreign, own_writes, publication, redefinition, rows, waking, write_set};
 use crate::lookup::single_flight;
 use crate::pg::error_passing::edge;
 use crate::pg::transaction_changes::Changes;
@@ -90,8 +91,13 @@ unsafe fn publish(preparing: bool) {
     }
 }
 
-/// Forgets what belonged to the transaction.
+/// Forgets what belonged to the transaction, and wakes those who wait for it. If it has redefined something, they are
+/// woken when its invalidations have been sent.
 fn forget() {
+    wait::transaction_ended();
+    if !redefinition::is_under_way() {
+        waking::wake();
+    }
     write_set::forget();
     rows::forget();
     // SAFETY: an error that ends a transaction has left our functions; one that they caught is over.

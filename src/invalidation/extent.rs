@@ -6,6 +6,7 @@ use arrow_cache_core::versions::places::{number_of_column, place_of_value};
 use arrow_cache_core::{Counter, EACH_ROW, ITS_VALUE, TrackedColumns};
 
 use super::rows::{self, Coarse};
+use super::waking;
 use super::writer::Writer;
 use crate::pg::backend;
 use crate::shmem::SharedStore;
@@ -36,7 +37,9 @@ pub fn publish(store: &SharedStore, writer: &Writer<'_>, mut tracked: Vec<Change
         }
         if columns.is_each_row() {
             let line = (backend::database(), relation, columns.generation);
-            store.registry().note_publication(line, is_quiet, &store.versions(), backend::now());
+            if store.registry().note_publication(line, is_quiet, &store.versions(), backend::now()) {
+                waking::note_moved(store, writer.of_relation(relation));
+            }
         }
         let counter = match noted {
             Ok(()) => Counter::PrecisePublications,

@@ -25,5 +25,6 @@ pub mod replay;
 pub mod rows;
 pub mod targets;
 pub mod track_counts;
+pub mod waking;
 pub mod write_set;
 mod writer;

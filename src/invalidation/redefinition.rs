@@ -14,6 +14,7 @@ use arrow_cache_core::SlotId;
 use pgrx::pg_sys;
 
 use crate::invalidation::definitions::Definitions;
+use crate::invalidation::waking;
 use crate::invalidation::writer::look_for_the_past;
 use crate::pg::backend_local::Local;
 use crate::pg::{backend, compat};
@@ -123,6 +124,12 @@ pub fn end() {
         }
         leave_commit_prepared();
     }
+    waking::wake();
+}
+
+/// Returns true if `end` is due for this transaction.
+pub fn is_under_way() -> bool {
+    COUNTED.with_borrow(|counted| !counted.is_empty())
 }
 
 /// Nothing was redefined after all.
@@ -148,4 +155,5 @@ fn count_off(slots: &[SlotId]) {
 
 fn bump(store: &SharedStore, slot: SlotId) {
     store.versions().slot(slot).bump(backend::now());
+    waking::note_moved(store, [slot]);
 }

@@ -2,10 +2,11 @@
 //! which values these concern (R11). Keeps nothing; the registry is in shared memory.
 
 use arrow_cache_core::versions::zones::size_of_zones;
-use arrow_cache_core::{QUIET, TrackedColumns, Wish, bits_of};
+use arrow_cache_core::{QUIET, TrackedColumns, TrackedRelation, Wish, bits_of};
 use pgrx::pg_sys;
 
 use super::known_as::rows_of;
+use super::waking;
 use crate::pg::backend;
 use crate::pg::catalog_row::CatalogRow;
 use crate::pg::object_ids::{FIRST_USER_OID, HEAP_TABLE_AM_OID};
@@ -42,10 +43,25 @@ pub fn take_in(store: &SharedStore, wish: &Wish) -> bool {
         && !backend::is_in_recovery()
         && row_of(other.relation).is_none()
     {
-        registry.take_out((other.database, other.relation, other.tracked.generation), &versions, now);
+        take_out(store, &other);
     }
+    let before = registry.beside(wish.database, wish.relation).map(|(known, _)| known);
     registry.take_in(wish, &versions, now, backend::next_transaction_id);
+    // Writers publish less from now on if there is more that is quiet, or if another relation was taken out.
+    let is_other = |known: &TrackedRelation| (known.database, known.relation) != (wish.database, wish.relation);
+    let others = before.filter(is_other).map(|known| versions.coarse(known.database, known.relation));
+    let moved = others.into_iter().chain((wish.column == QUIET).then(|| versions.coarse(wish.database, wish.relation)));
+    moved.for_each(|slot| waking::wake_for(store, [slot]));
     registry.settled_columns_of(wish.database, wish.relation).is_some_and(|columns| columns.has(wish.column))
+}
+
+/// Takes a relation out, if it is as it was.
+pub fn take_out(store: &SharedStore, known: &TrackedRelation) {
+    let (database, relation) = (known.database, known.relation);
+    let versions = store.versions();
+    store.registry().take_out((database, relation, known.tracked.generation), &versions, backend::now());
+    // What rests on values of it hears of no change any more.
+    waking::wake_for(store, [versions.coarse(database, relation)]);
 }
 
 fn row_of(relation: u32) -> Option<CatalogRow> {

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use arrow_cache_core::{AskedXids, SlotId, Versions, widen_xid};
 use pgrx::pg_sys;
 
+use crate::invalidation::waking;
 use crate::pg::{backend, transaction_changes};
 use crate::shmem::{self, SharedStore};
 
@@ -32,6 +33,7 @@ fn oldest_running(xid: u64) -> u64 {
 
 /// The transaction that publishes, as the slots have to know it.
 pub struct Writer<'a> {
+    store: &'a SharedStore,
     versions: Versions<'a>,
     database: u32,
     xid: u64,
@@ -55,7 +57,7 @@ impl<'a> Writer<'a> {
         let database = backend::database();
         let oldest_running = oldest_running(xid);
         let running = Cell::new(AskedXids::from(oldest_running));
-        Self { versions, database, xid, oldest_running, now: backend::now(), running, published: Cell::new(0) }
+        Self { store, versions, database, xid, oldest_running, now: backend::now(), running, published: Cell::new(0) }
     }
 
     /// The slots to which each change of a relation is published, unless it is known which values it concerns.
@@ -72,12 +74,14 @@ impl<'a> Writer<'a> {
     pub fn publish_values(&self, places: &[u64]) {
         self.count(places.len());
         self.versions.publish_values(places, self.xid, self.oldest_running, |xid| self.is_running(xid));
+        waking::note_moved(self.store, places.iter().map(|place| self.versions.slot_of_place(*place)));
     }
 
     /// Publishes to one slot.
     pub fn publish(&self, slot: SlotId) {
         self.count(1);
         self.versions.publish(slot, self.xid, self.oldest_running, |xid| self.is_running(xid), self.now);
+        waking::note_moved(self.store, [slot]);
     }
 
     fn count(&self, more: usize) {

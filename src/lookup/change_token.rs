@@ -1,7 +1,7 @@
-//! What an answer would rest on if it were computed now, as one number, without computing it. Equal numbers stand for
-//! the same answer (docs/architecture/exactness-moments.md, Change tokens). Reads shared memory; keeps nothing.
+//! What an answer would rest on if it were computed now, as a text, without computing it. Equal texts stand for the
+//! same answer (docs/architecture/exactness-moments.md, Change tokens). Reads shared memory; keeps nothing.
 
-use arrow_cache_core::{Hash128, HashBuffer, Reason};
+use arrow_cache_core::{HashBuffer, Issuer, Reason};
 
 use super::find::scans_of_answer;
 use super::gaps;
@@ -23,11 +23,16 @@ pub fn definitions(store: &SharedStore) -> Versions {
     versions
 }
 
+/// Who makes the tokens of this session.
+pub fn issuer(store: &SharedStore) -> Issuer {
+    Issuer { seed: store.seed(), start: backend::server_start(), database: backend::database() }
+}
+
 /// The token of a question under its snapshot. `parsed_under` is what `definitions` told before its query was parsed.
 ///
 /// # Errors
 /// The reason for which nothing can be promised.
-pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: Versions) -> Result<Hash128, Reason> {
+pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: Versions) -> Result<Vec<u8>, Reason> {
     if allocator::is_short() {
         return Err(Reason::OutOfMemory);
     }
@@ -54,18 +59,15 @@ pub fn change_token(store: &SharedStore, question: &Question<'_>, parsed_under: 
         return Err(Reason::DdlInProgress);
     }
     let gaps = if cuts.is_none() { Vec::new() } else { gaps::find(question, &clock, &cuts)? };
-    let mut token = HashBuffer::new();
-    token.seed(store.seed());
-    token.part(b"change token");
-    // The secret and the versions may outlive a restart, of several copies of a cluster as well.
-    token.u64(backend::server_start().cast_unsigned());
-    token.hash(key.0);
-    token.part(&gaps);
+    let mut answer = HashBuffer::new();
+    answer.seed(store.seed());
+    answer.hash(key.0);
+    answer.part(&gaps);
     // In other encodings of the client the same answer has other bytes.
-    token.u32(encoding::of_client() as u32);
-    for dependency in &dependencies {
-        token.words([dependency.slot.0, dependency.relation]);
-        token.u64(dependency.version);
+    answer.u32(encoding::of_client() as u32);
+    if !answer.is_complete() {
+        return Err(Reason::OutOfMemory);
     }
-    if token.is_complete() { Ok(token.finish()) } else { Err(Reason::OutOfMemory) }
+    let asks_for_time = !clock.trees.is_none();
+    issuer(store).token(answer.finish(), asks_for_time, &dependencies).ok_or(Reason::OutOfMemory)
 }

@@ -56,7 +56,7 @@ mod verdict;
 mod waited;
 
 pub use call::Call;
-pub use change_token::{change_token, definitions};
+pub use change_token::{change_token, definitions, issuer};
 pub use find::{Lateness, find};
 pub use gaps::not_sought;
 pub use outcome::{Found, Guarantees, Miss, Missed};

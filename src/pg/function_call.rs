@@ -62,6 +62,17 @@ impl<'c> FunctionCall<'c> {
         }
     }
 
+    /// Returns true if a procedure is called by a CALL that may end transactions: outside of transaction blocks, and
+    /// not from within a function.
+    pub fn may_end_transactions(self) -> bool {
+        // SAFETY: as in `trigger`.
+        unsafe {
+            let context = (*self.call.as_ptr()).context;
+            let is_call = !context.is_null() && (*context).type_ == pg_sys::NodeTag::T_CallContext;
+            is_call && !(*context.cast::<pg_sys::CallContext>()).atomic
+        }
+    }
+
     /// The type of an argument of a function that takes any; `InvalidOid` if the caller does not tell.
     pub fn argument_type(self, index: usize) -> pg_sys::Oid {
         // SAFETY: `of` was promised that the call is valid.

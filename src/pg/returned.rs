@@ -55,6 +55,9 @@ impl<R: 'static> Set<R> {
     }
 }
 
+/// What a procedure returns in its INOUT arguments.
+pub struct Outputs<R>(pub R);
+
 /// A datum that is returned as it is, and not as NULL: a row of a trigger, or null for none.
 pub struct Unchanged(pub Datum);
 
@@ -94,6 +97,7 @@ columns! {
     Oid: OIDOID, object => Datum::from(object);
     TypeName: REGTYPEOID, object => Datum::from(object.0);
     Vec<Oid>: OIDARRAYOID, objects => array(&objects);
+    Vec<Text>: TEXTARRAYOID, texts => array_of_texts(texts);
     Timestamp: TIMESTAMPTZOID, time => Datum::from(time.0);
 }
 
@@ -115,6 +119,13 @@ fn array(objects: &[Oid]) -> Datum {
     let (first, count, alignment) = (elements.as_mut_ptr(), elements.len() as i32, pg_sys::TYPALIGN_INT as i8);
     // SAFETY: as many elements as it is told, of four bytes that are passed by value.
     unsafe { Datum::from(kept!(pg_sys::construct_array(first, count, pg_sys::OIDOID, 4, true, alignment))) }
+}
+
+fn array_of_texts(texts: Vec<Text>) -> Datum {
+    let mut elements: Vec<Datum> = texts.iter().map(|text| varlena(&text.0)).collect();
+    let (first, count, alignment) = (elements.as_mut_ptr(), elements.len() as i32, pg_sys::TYPALIGN_INT as i8);
+    // SAFETY: as many elements as it is told, of a length that each of them tells.
+    unsafe { Datum::from(kept!(pg_sys::construct_array(first, count, pg_sys::TEXTOID, -1, false, alignment))) }
 }
 
 impl<T: Column> Columns for T {
@@ -171,6 +182,37 @@ unsafe fn check_columns(call: pg_sys::FunctionCallInfo, declared: pg_sys::TupleD
     }
 }
 
+/// A row of this type with these columns.
+///
+/// # Safety
+/// The columns must be those of the type, which is blessed.
+unsafe fn row(descriptor: pg_sys::TupleDesc, columns: impl Columns) -> Datum {
+    let (mut values, mut nulls) = (Vec::new(), Vec::new());
+    columns.each(|value| {
+        values.push(value.unwrap_or(Datum::null()));
+        nulls.push(value.is_none());
+    });
+    // SAFETY: the caller's promise.
+    unsafe {
+        let tuple = kept!(pg_sys::heap_form_tuple(descriptor, values.as_mut_ptr(), nulls.as_mut_ptr()));
+        kept!(pg_sys::HeapTupleHeaderGetDatum((*tuple).t_data))
+    }
+}
+
+impl<R: Columns> Returned for Outputs<R> {
+    unsafe fn answer(call: pg_sys::FunctionCallInfo, function: impl FnOnce(FunctionCall<'_>) -> Self) -> Datum {
+        // SAFETY: the caller's promise. The type is asked for when the procedure has run, as it may take long.
+        unsafe {
+            let Self(columns) = function(FunctionCall::of(call));
+            let mut descriptor = std::ptr::null_mut();
+            kept!(pg_sys::get_call_result_type(call, std::ptr::null_mut(), &raw mut descriptor));
+            check_columns(call, descriptor, R::TYPES);
+            (*call).isnull = false;
+            row(kept!(pg_sys::BlessTupleDesc(descriptor)), columns)
+        }
+    }
+}
+
 impl<R: Columns + 'static> Returned for Set<R> {
     unsafe fn answer(call: pg_sys::FunctionCallInfo, function: impl FnOnce(FunctionCall<'_>) -> Self) -> Datum {
         // SAFETY: the caller's promise. These are the steps of a function that gives its rows one by one (funcapi.h).
@@ -199,17 +241,13 @@ impl<R: Columns + 'static> Returned for Set<R> {
                 return Datum::null();
             };
             (*result).isDone = pg_sys::ExprDoneCond::ExprMultipleResult;
-            let (mut values, mut nulls) = (Vec::new(), Vec::new());
-            row.each(|value| {
-                values.push(value.unwrap_or(Datum::null()));
-                nulls.push(value.is_none());
-            });
-            if R::TYPES.len() == 1 {
-                (*call).isnull = nulls[0];
-                return values[0];
+            if R::TYPES.len() > 1 {
+                return self::row((*all).tuple_desc, row);
             }
-            let tuple = kept!(pg_sys::heap_form_tuple((*all).tuple_desc, values.as_mut_ptr(), nulls.as_mut_ptr()));
-            kept!(pg_sys::HeapTupleHeaderGetDatum((*tuple).t_data))
+            let mut only = None;
+            row.each(|value| only = value);
+            (*call).isnull = only.is_none();
+            only.unwrap_or(Datum::null())
         }
     }
 }

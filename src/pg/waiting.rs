@@ -7,7 +7,7 @@ use std::time::Duration;
 use pgrx::pg_sys;
 
 use super::processes::places;
-use super::{compat, server};
+use super::{backend, compat, server};
 
 /// Number of this backend among all processes of the server.
 pub fn own_process() -> u32 {
@@ -51,6 +51,22 @@ pub fn is_alone_in_transaction() -> bool {
     !server::IsTransactionBlock() && super::backend::top_transaction_id() == 0
 }
 
+/// Runs code in a transaction of its own that holds nothing yet, neither a snapshot nor locks, so that this session
+/// holds back neither VACUUM nor replay nor others while it waits. What the calling statement has done before is
+/// committed, as by COMMIT in a procedure. To be called from a procedure that may end transactions, outside of
+/// subtransactions.
+pub fn holding_nothing<R>(code: impl FnOnce() -> R) -> R {
+    // SAFETY: the server's own way to end a transaction in a procedure; the caller promises that this is one. What is
+    // connected is finished, or the abort of the transaction does that.
+    unsafe {
+        kept!(pg_sys::SPI_connect_ext(pg_sys::SPI_OPT_NONATOMIC as c_int));
+        kept!(pg_sys::SPI_commit());
+        let result = code();
+        kept!(pg_sys::SPI_finish());
+        result
+    }
+}
+
 /// How long the present statement may still take, if it is limited.
 pub fn time_left() -> Option<Duration> {
     // SAFETY: the functions read state of the backend.
@@ -82,6 +98,28 @@ pub unsafe fn sleep(variable: *mut pg_sys::ConditionVariable, longest: Duration)
     let event = compat::wait_event_of_fill();
     // SAFETY: the caller's promise.
     unsafe { kept!(pg_sys::ConditionVariableTimedSleep(variable, millis, event)) };
+}
+
+/// Sleeps until somebody wakes this process, or the time is over; perhaps for less. Whatever the caller waits for is to
+/// be asked before and after it. Interrupts are accepted: an ERROR unwinds the caller as a panic.
+pub fn sleep_until_woken(longest: Duration) {
+    const EVENTS: u32 = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+    let millis = longest.as_micros().div_ceil(1000).clamp(1, 60_000) as c_long;
+    let event = compat::wait_event_of_change();
+    // SAFETY: the latch of this process, which it may always wait for.
+    unsafe {
+        kept!(pg_sys::WaitLatch(pg_sys::MyLatch, EVENTS as c_int, millis, event));
+        kept!(pg_sys::ResetLatch(pg_sys::MyLatch));
+    }
+    backend::accept_interrupts();
+}
+
+/// Wakes the process in the place of this number, which may have ended. Can neither raise nor wait.
+pub fn wake_process(number: u32) {
+    if let Some(process) = places().get(number as usize) {
+        // SAFETY: a latch in shared memory, which lives as long as the server; whose it is meanwhile, is woken in vain.
+        unsafe { kept!(pg_sys::SetLatch((&raw const process.procLatch).cast_mut())) };
+    }
 }
 
 /// Stops waiting.

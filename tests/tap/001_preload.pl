@@ -47,6 +47,7 @@ my %call = (
 	stats_data => 'SELECT * FROM arrow_cache.stats',
 	tracked_data => 'SELECT * FROM arrow_cache.tracked',
 	version => q{SELECT arrow_cache.version('t')},
+	wait => q{CALL arrow_cache.wait('none'::text, '0')},
 	why => q{SELECT * FROM arrow_cache.why('SELECT a FROM t')},
 );
 # That of zones is arithmetic, and needs no memory.

@@ -4,6 +4,7 @@
 //! The fuzzer calls these functions through `fuzz_targets/`; `core/tests/fuzz_targets.rs` calls the same ones on the
 //! stable compiler.
 
+pub mod change_token;
 pub mod decimal;
 pub mod hint;
 pub mod numeric_body;
@@ -15,6 +16,7 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
 pub const TARGETS: &[Target] = &[
+    ("change_token", change_token::check),
     ("decimal", decimal::check),
     ("hint", hint::check),
     ("numeric_body", numeric_body::check),

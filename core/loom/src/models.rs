@@ -3,6 +3,8 @@
 //! other that asks for an order is made weaker (`weaken`): some model must see that, or the place stands in `NOT_SEEN`
 //! with the reason.
 
+#[path = "awaited.rs"]
+mod awaited;
 #[path = "claims.rs"]
 mod claims;
 #[path = "entries.rs"]
@@ -33,6 +35,8 @@ const MODELS: &[Model] = &[
     Model { name: "a relation is taken out", body: tracked::taken_out },
     Model { name: "a claim is found as a whole", body: claims::found_as_a_whole },
     Model { name: "a claim is of one process", body: claims::of_one },
+    Model { name: "whoever waits is woken", body: awaited::woken },
+    Model { name: "whoever waits is woken with all", body: awaited::woken_with_all },
     Model { name: "what lies between two steps belongs together", body: steps::belongs_together },
     Model { name: "what a seat holds is not freed", body: entries::held_by_a_seat },
     Model { name: "what is pinned at the entry is not freed", body: entries::pinned_at_the_entry },

@@ -1,6 +1,7 @@
 //! Where each part of the shared block lies. Every process computes the same layout from the settings; it is constant
 //! while the server runs.
 
+use crate::cache::awaited;
 use crate::cache::claim_place::ClaimPlace;
 use crate::cache::claims::CLAIMS;
 use crate::cache::counters::{STRIPES, Stripe};
@@ -101,6 +102,7 @@ pub struct Layout {
     pub(crate) tracked: usize,
     pub(crate) definers: usize,
     pub(crate) claims: usize,
+    pub(crate) awaited: usize,
     pub(crate) stripes: usize,
     pub(crate) seats: usize,
     pub(crate) seat_count: u32,
@@ -138,8 +140,9 @@ impl Layout {
         let tracked = part(LINES * size_of::<Line>());
         let definers = part(definers::COUNTS * size_of::<u32>());
         let claims = part(CLAIMS * size_of::<ClaimPlace>());
-        let stripes = part(STRIPES * size_of::<Stripe>());
         let seat_count = sizes.seats.min(MOST_SEATS);
+        let awaited = part(awaited::size(seat_count));
+        let stripes = part(STRIPES * size_of::<Stripe>());
         let seats = part(seat_count as usize * size_of::<Seat>());
         let statement_count = (bucket_count / BUCKETS_PER_STATEMENT).clamp(LEAST_STATEMENTS, MOST_STATEMENTS);
         let statements = part(statement_count * size_of::<StatementRecord>());
@@ -166,6 +169,7 @@ impl Layout {
             tracked,
             definers,
             claims,
+            awaited,
             stripes,
             seats,
             seat_count,
@@ -218,6 +222,7 @@ mod tests {
                 layout.tracked,
                 layout.definers,
                 layout.claims,
+                layout.awaited,
                 layout.stripes,
                 layout.seats,
                 layout.statements,

@@ -27,9 +27,13 @@
 //! | `header`, `entry`, `speed_word`, `seat`, `rendition`, `statement_record`, `claim_place` | the records in the block |
 //! | `counters` | what is counted |
 //! | `claims` | who computes which answer at this moment |
+//! | `change_token` | the text that stands for what an answer rests on |
+//! | `awaited` | who waits for which slots to move |
 //! | `key` | the key of a cached result |
 //! | `memory` | what the host lends: allocator, files and locks |
 
+pub mod awaited;
+pub mod change_token;
 pub mod check;
 pub mod claim_place;
 pub mod claims;

@@ -14,6 +14,7 @@ use crate::atomics::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed},
 };
+use crate::cache::awaited::{self, Awaited};
 use crate::cache::claim_place::ClaimPlace;
 use crate::cache::claims::{CLAIMS, Claims};
 use crate::cache::counters::{Counters, STRIPES, Stripe};
@@ -115,6 +116,17 @@ impl<'a, L: Locks, A: Arena> Store<'a, L, A> {
         // SAFETY: the layout has room for them at this offset, aligned to a line; zeroed memory is valid; all fields
         // are atomics.
         Claims::new(unsafe { self.part::<[ClaimPlace; CLAIMS]>(self.layout.claims) })
+    }
+
+    /// Who waits for which slots to move.
+    pub fn awaited(&self) -> Awaited<'_> {
+        // SAFETY: the layout has room for the head at this offset, aligned to a line, and behind it for a waiter for
+        // each seat; zeroed memory is valid; all fields are atomics.
+        unsafe {
+            let waiters = self.layout.awaited + size_of::<awaited::Head>();
+            let waiters = self.parts::<awaited::Waiter>(waiters, self.layout.seat_count as usize);
+            Awaited::new(self.part::<awaited::Head>(self.layout.awaited), waiters)
+        }
     }
 
     /// Whether the replay of WAL tells of every change.

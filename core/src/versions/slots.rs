@@ -103,7 +103,12 @@ impl<'a> Versions<'a> {
     /// The slot for the rows of a relation that have a value in a column, which is given by its hash.
     #[must_use]
     pub fn value(&self, database: u32, relation: u32, column: i16, hash: u64) -> SlotId {
-        let place = place_of_value(number_of_column(database, relation, column), hash);
+        self.slot_of_place(place_of_value(number_of_column(database, relation, column), hash))
+    }
+
+    /// The slot of the value that has this place.
+    #[must_use]
+    pub fn slot_of_place(&self, place: u64) -> SlotId {
         SlotId((self.slots.len() + self.index_of(place)) as u32)
     }
 

@@ -242,14 +242,15 @@ impl<'a> Registry<'a> {
     }
 
     /// Counts a publication of a relation that is tracked by `EACH_ROW` alone. If there was no quiet one among the last
-    /// thousand, gives the relation back, which is not taken in by `EACH_ROW` again for a while.
+    /// thousand, gives the relation back, which is not taken in by `EACH_ROW` again for a while, and returns true: its
+    /// coarse slot may have moved.
     pub fn note_publication(
         &self,
         (database, relation, generation): (u32, u32, u64),
         is_quiet: bool,
         versions: &Versions<'_>,
         now: i64,
-    ) {
+    ) -> bool {
         let line = self.line(database, relation);
         let loud = if is_quiet { 0 } else { line.loud.load(Relaxed) + 1 };
         line.loud.store(loud, Relaxed);
@@ -258,6 +259,7 @@ impl<'a> Registry<'a> {
             line.last_use.store(now, Relaxed);
             self.take_out((database, relation, generation), versions, now);
         }
+        loud >= ENOUGH_LOUD
     }
 
     /// Takes the column of a wish in, or makes columns quiet. Does nothing if it is tracked, or cannot be. `next` reads

@@ -17,6 +17,7 @@ use arrow_cache_core::ReplayFault;
 use pgrx::pg_sys::RmgrIds;
 
 use crate::invalidation::definitions::Definitions;
+use crate::invalidation::waking;
 use crate::pg::wal_record::WalRecord;
 use crate::shmem;
 use publisher::{begin_anew, publisher, surely, switch_off};
@@ -69,6 +70,13 @@ pub unsafe fn before(record: WalRecord<'_>) -> Option<Definitions> {
 pub unsafe fn after(record: WalRecord<'_>, redefined: Definitions) {
     // SAFETY: as in `before_rows`.
     surely(|| unsafe { publisher() }.finish(record, redefined));
+}
+
+/// To be called when a record has been replayed, and `after` has been called if it was due: what it has changed is
+/// visible.
+#[inline]
+pub fn visible() {
+    waking::wake();
 }
 
 /// To be called when recovery ends, before transactions can be made here. Prepared transactions will be committed by

@@ -12,6 +12,7 @@ use pgrx::pg_sys::HotStandbyState::STANDBY_SNAPSHOT_PENDING;
 use super::definitions::{for_each_slot, redefined_by};
 use super::rows;
 use crate::invalidation::definitions::Definitions;
+use crate::invalidation::waking;
 use crate::pg::backend_local::Local;
 use crate::pg::compat::RelationFile;
 use crate::pg::wal_record::{Ended, WalRecord};
@@ -107,6 +108,8 @@ pub fn surely<R: Default>(work: impl FnOnce() -> R) -> R {
 pub fn switch_off(fault: ReplayFault) {
     if let Some(store) = shmem::store_without_area() {
         store.replay().switch_off(fault);
+        // Nobody is told of a change any more.
+        waking::wake_all();
     }
 }
 
@@ -114,6 +117,7 @@ pub fn switch_off(fault: ReplayFault) {
 pub fn begin_anew() {
     if let Some(store) = shmem::store_without_area() {
         store.versions().begin_anew(compat::next_full_transaction_id(), backend::now());
+        waking::wake_all();
     }
 }
 
@@ -249,6 +253,7 @@ impl Publisher {
             // Sub-transactions often change the same.
             if last.replace(slot) != Some(slot) {
                 versions.publish_replayed(slot, xid, commit.time);
+                waking::note_moved(&store, [slot]);
                 count += 1;
             }
         };
@@ -291,7 +296,10 @@ impl Publisher {
             && let Some(commit) = record.end()
         {
             let (versions, definers) = (store.versions(), store.definers());
-            for_each_slot(redefined, &commit, versions, |slot| versions.slot(slot).bump(commit.time));
+            for_each_slot(redefined, &commit, versions, |slot| {
+                versions.slot(slot).bump(commit.time);
+                waking::note_moved(&store, [slot]);
+            });
             for_each_slot(redefined, &commit, versions, |slot| definers.leave(slot));
         }
     }

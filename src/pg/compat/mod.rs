@@ -36,5 +36,5 @@ pub use shared_memory::{backend_number, create_area, most_backends, next_full_tr
 pub use snapshots::snapshots_grow_old;
 pub use sorting::{compares, order_clause};
 pub use statistics::{changes_over, counted_relation};
-pub use waiting::{TIMEOUTS_OF_STATEMENTS, holds_lock, wait_event_of_fill};
+pub use waiting::{TIMEOUTS_OF_STATEMENTS, holds_lock, wait_event_of_change, wait_event_of_fill};
 pub use wal::{RelationFile, file_of_block};

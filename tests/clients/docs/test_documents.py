@@ -29,6 +29,74 @@ connection.execute("UPDATE sales SET amount = amount + 1 WHERE year = 2025")
 changed = get_sales(asked_again)
 assert changed.body != first.body and changed.headers != first.headers, changed
 """,
+    ("docs/live.md", "from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer"): """
+…
+import threading, time, urllib.error, urllib.request
+threading.Thread(target=server.serve_forever, daemon=True).start()
+def ask(**headers):
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = urllib.request.Request(f"http://localhost:{server.server_port}/2025", headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return response.status, response.headers["ETag"], response.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers["ETag"], b""
+status, etag, body = ask()
+assert status == 200 and etag and json.loads(body), (status, etag, body)
+assert ask(If_None_Match=etag) == (304, etag, b"")
+assert ask(If_None_Match=etag, Prefer="wait=0.1") == (304, etag, b"")
+assert ask(If_None_Match='"none"', Prefer="wait=30") == (200, etag, body)
+def change():
+    with psycopg.connect("dbname=shop") as connection:
+        time.sleep(0.3)
+        connection.execute("UPDATE sales SET amount = amount + 1 WHERE year = 2025")
+changing = threading.Thread(target=change)
+changing.start()
+began = time.monotonic()
+status, other, changed = ask(If_None_Match=etag, Prefer="wait=30")
+assert status == 200 and other != etag and changed != body and time.monotonic() - began < 20, (status, other)
+changing.join()
+""",
+    ("docs/live.md", "import json, queue, threading"): """
+…
+import urllib.request
+threading.Thread(target=server.serve_forever, daemon=True).start()
+streams = [urllib.request.urlopen(f"http://localhost:{server.server_port}/{year}", timeout=60) for year in (2024, 2025, 2025)]
+def events(stream):
+    line, end = stream.readline(), stream.readline()
+    assert line.startswith(b"data: ") and end == b"\\n", line
+    return json.loads(line.removeprefix(b"data: "))
+first = [events(stream) for stream in streams]
+assert first[1] == first[2] != first[0]
+with psycopg.connect("dbname=shop") as writer:
+    writer.execute("UPDATE sales SET amount = amount + 1 WHERE year = 2025")
+second = [events(stream) for stream in streams[1:]]
+assert second[0] == second[1] != first[1]
+""",
+    ("docs/live.md", "import json"): """
+class Cache:
+    # What the program uses of redis-py. A pipeline of it is a transaction; here there is one thread.
+    def __init__(self): self.values, self.hash = {}, {}
+    def get(self, key): return self.values.get(key)
+    def set(self, key, value): self.values[key] = value; return self
+    def delete(self, key): self.values.pop(key, None); return self
+    def hset(self, _, key, value): self.hash[key] = value; return self
+    def hdel(self, _, key): self.hash.pop(key, None); return self
+    def hgetall(self, _): return dict(self.hash)
+    def pipeline(self): return self
+    def execute(self): pass
+…
+cache, connection = Cache(), psycopg.connect("dbname=shop", autocommit=True)
+query = "SELECT sum(amount) FROM sales WHERE year = 2025"
+questions = {"sales": query, "stores": "SELECT count(*) FROM stores"}
+before = {key: get(cache, connection, key, query) for key, query in questions.items()}
+invalidate(cache, connection)
+assert cache.values == before and cache.hash.keys() == before.keys()
+connection.execute("UPDATE sales SET amount = amount + 1 WHERE year = 2025")
+invalidate(cache, connection)
+assert cache.values == {"stores": before["stores"]}, cache.values
+assert get(cache, connection, "sales", query) != before["sales"] and cache.hash.keys() == before.keys()
+""",
 }
 
 

@@ -11,7 +11,8 @@ INSERT INTO for_public VALUES
     ('schema(text,jsonb)', 'checked'), ('query(text)', 'checked'), ('query(text,"any")', 'checked'), ('"fetch"(text,jsonb)', 'checked'),
     ('messages(text,jsonb)', 'checked'), ('set_policy(regclass,text)', 'owner'), ('policy(regclass)', 'label'),
     ('entries_data()', 'own'), ('relations_data()', 'own'), ('tracked_data()', 'own'), ('statement_counts_data()', 'own'),
-    ('stats_data()', 'sums'), ('bypass_reasons_data()', 'sums'), ('zone(tid,integer)', 'arithmetic');
+    ('stats_data()', 'sums'), ('bypass_reasons_data()', 'sums'), ('zone(tid,integer)', 'arithmetic'),
+    ('wait(text,interval,boolean)', 'token'), ('wait(text[],interval,text[])', 'token');
 CREATE TEMPORARY VIEW objects AS
 SELECT classid, objid FROM pg_depend
 WHERE deptype = 'e' AND refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_arrow_cache');
@@ -52,7 +53,8 @@ INSERT INTO calls VALUES
     ('messages(text,jsonb)', $$messages('SELECT hidden FROM secret')$$),
     ('advise()', 'advise()'), ('entries_data()', 'entries_data()'), ('relations_data()', 'relations_data()'),
     ('tracked_data()', 'tracked_data()'), ('statement_counts_data()', 'statement_counts_data()'),
-    ('stats_data()', 'stats_data()'), ('bypass_reasons_data()', 'bypass_reasons_data()'), ('zone(tid,integer)', $$zone('(9,1)', 2)$$);
+    ('stats_data()', 'stats_data()'), ('bypass_reasons_data()', 'bypass_reasons_data()'), ('zone(tid,integer)', $$zone('(9,1)', 2)$$),
+    ('wait(text,interval,boolean)', $$wait('none'::text, '0')$$), ('wait(text[],interval,text[])', $$wait('{}'::text[], '0')$$);
 SELECT coalesce(f.function, c.function) AS not_called FROM functions AS f FULL JOIN calls AS c USING (function) WHERE f.oid IS NULL OR c.call IS NULL;
 CREATE TEMPORARY TABLE outcomes (function text, outcome text);
 GRANT SELECT ON calls TO regress_cache_nobody;
