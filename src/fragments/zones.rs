@@ -95,9 +95,15 @@ pub fn group_size(unit: u64) -> u64 {
     (zones / unit).max(2)
 }
 
+/// Returns true if a table, which is locked, is large enough for zones.
+pub fn has_zones(relation: pg_sys::Oid) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { blocks_of(relation) >= least_blocks() }
+}
+
 /// How the parts of a table's zones are computed; `None` if they cannot be, or the server would not read the whole
-/// table.
-pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZoneParts> {
+/// table for what is `asked`: the part itself, or, if it is one in a grain, that without.
+pub fn plan(store: &SharedStore, part: &Part, asked: &Part, call: &Call<'_>) -> Option<ZoneParts> {
     // The server refuses unlogged tables, which have no file in recovery, only when it plans.
     if !settings::precise_invalidation() || !registration::can_be_tracked(part.relation.to_u32()) {
         return None;
@@ -128,7 +134,7 @@ pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZonePar
         part_plan::make(call, || part.of_all_zones((function, size + zones.ilog2())).ok())
     };
     let (all, groups) = (all_of(unit)?, all_of(unit * group_size(unit))?);
-    let whole = part_plan::make(call, || part.of_leaf(part.relation).ok())?;
+    let whole = part_plan::make(call, || asked.of_leaf(asked.relation).ok())?;
     // SAFETY: plans just made.
     let is_worth = unsafe {
         let scans_by = |plan, tag| scan_of(plan, part.relation).is_some_and(|scan| (*scan).type_ == tag);
@@ -209,7 +215,7 @@ pub fn is_read_whole(plan: Tree<'_, pg_sys::PlannedStmt>, relation: pg_sys::Oid)
 ///
 /// # Safety
 /// A valid plan.
-unsafe fn scan_of(plan: *mut pg_sys::PlannedStmt, relation: pg_sys::Oid) -> Option<*mut pg_sys::Plan> {
+pub unsafe fn scan_of(plan: *mut pg_sys::PlannedStmt, relation: pg_sys::Oid) -> Option<*mut pg_sys::Plan> {
     // SAFETY: the caller's promise.
     let plan = unsafe { Tree::enter(plan) }?;
     let mut waiting: Vec<_> = child!(plan.planTree).into_iter().collect();
