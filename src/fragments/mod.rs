@@ -17,8 +17,8 @@
 //! Zones (`zones`) have one plan for each of them, one for all at once (`zone_pass`, planned with `zone_stats`), and
 //! one that makes a part of several (`zone_merge`).
 //!
-//! Statements that differ in the constants of their conditions may share parts (`grains`): the parts have all values of the
-//! columns that these name, and the combined query asks the conditions of their rows.
+//! Statements that differ in the constants of their conditions may share parts (`grains`): the parts have all values of
+//! the columns that these name, and the combined query asks the conditions of their rows.
 //!
 //! A part is planned and run as a statement of its own, by the server's own functions: nothing of the statement around
 //! it can reach into what is stored, and the hooks of other libraries see one statement. All state belongs to one query

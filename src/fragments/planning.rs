@@ -114,8 +114,8 @@ pub fn is_undecided(call: &Call<'_>, eligible: &Eligible) -> bool {
         && admission::may_wait(eligible.form())
 }
 
-/// The combined query of a query, if its parts are enough, whatever it is worth: in a grain, if one is known to be asked
-/// for.
+/// The combined query of a query, if its parts are enough, whatever it is worth: in a grain, if one is known to be
+/// asked for.
 fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combination> {
     let store = shmem::store()?;
     let own = decompose(call.query(), 0, None).ok()?;
@@ -213,10 +213,10 @@ fn combined_of(
 
 /// How the zones of a table are read, if that is worth it.
 fn zoned(store: &SharedStore, part: &Part, grain: Option<Learned<'_>>, call: &Call<'_>) -> Option<ZoneParts> {
-    let Some(grain) = grain else { return zones::plan(store, part, part, call) };
+    let Some(grain) = grain else { return zones::plan(store, part, None, call) };
     // SAFETY: a plan just made.
     let is_coarse = |zones: &ZoneParts| unsafe { grains::are_coarse([(zones.one, part.relation)].into_iter()) };
-    zones::plan(store, part, grain.own, call).filter(is_coarse).or_else(|| grain.refuse())
+    zones::plan(store, part, Some(grain.own), call).filter(is_coarse).or_else(|| grain.refuse())
 }
 
 /// The parts of the leaves that were found, and what their plans cost. Those that are stored need none: for these it is

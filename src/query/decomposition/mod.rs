@@ -13,8 +13,8 @@
 //! stands above the aggregates (HAVING, windows, DISTINCT, ORDER BY, LIMIT, the queries around the site) reads the
 //! combined ones (`combine`).
 //!
-//! Errors: a part computes what the statement computes of the rows of its leaf. In a grain it computes other rows as well,
-//! so it must not fail. A site below the top is taken only if
+//! Errors: a part computes what the statement computes of the rows of its leaf. In a grain it computes other rows as
+//! well, so it must not fail. A site below the top is taken only if
 //! nothing in its part may fail: conditions from around it could have gone into it, or nobody may ask for its rows.
 //!
 //! Reads trees and catalogs; what it makes lies in the current memory context. Nothing is kept.
