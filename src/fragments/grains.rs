@@ -24,7 +24,7 @@ const MOST_GROUPS: f64 = 10_000.0;
 /// The fewest rows of the table in each row of a part.
 const LEAST_OF_GROUP: f64 = 20.0;
 /// So many times as long as the answer may computing all parts take, by the costs of the planner.
-const MOST_TIMES: f64 = 3.0;
+const MOST_TIMES: f64 = 2.0;
 
 /// A query as it is answered from a grain.
 pub struct InGrain {

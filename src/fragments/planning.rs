@@ -184,18 +184,22 @@ fn combined_of(
     if part.is_zoned && known.asks_for_time {
         return None;
     }
-    // In a grain a small table is one part: its own leaf.
-    part.is_zoned &= grain.is_none() || zones::has_zones(part.relation);
-    let found = if part.is_zoned { Leaves::default() } else { asked.leaves(part.relation).ok()? };
-    let has_enough = grain.is_some() || admission::has_enough(found.total);
-    if !(part.is_zoned || (has_enough && !found.leaves.is_empty()))
-        || !stored_parts::are_current(&store, known.versions)
-    {
+    if !stored_parts::are_current(&store, known.versions) {
         return None;
     }
     let made = MadeUnder::now(&store, known.versions);
+    let zones = if part.is_zoned { zoned(&store, &part, grain, call) } else { None };
+    // In a grain a table without zones is one part: its own leaf.
+    if part.is_zoned && zones.is_none() && grain.is_none() {
+        return None;
+    }
+    part.is_zoned = zones.is_some();
+    let found = if part.is_zoned { Leaves::default() } else { asked.leaves(part.relation).ok()? };
+    let has_enough = grain.is_some() || admission::has_enough(found.total);
+    if !(part.is_zoned || (has_enough && !found.leaves.is_empty())) {
+        return None;
+    }
     let stored = if known.runs_once { stored_leaves(&store, &part, &asked, &found, made) } else { Vec::new() };
-    let zones = if part.is_zoned { Some(zoned(&store, &part, grain, call)?) } else { None };
     // SAFETY: a plan just made.
     let of_zones = zones.map_or(0.0, |zones| unsafe { (*(*zones.groups).planTree).total_cost });
     let (leaves, of_leaves) = leaf_parts(call, &part, &found, &stored)?;
@@ -216,7 +220,7 @@ fn zoned(store: &SharedStore, part: &Part, grain: Option<Learned<'_>>, call: &Ca
     let Some(grain) = grain else { return zones::plan(store, part, None, call) };
     // SAFETY: a plan just made.
     let is_coarse = |zones: &ZoneParts| unsafe { grains::are_coarse([(zones.one, part.relation)].into_iter()) };
-    zones::plan(store, part, Some(grain.own), call).filter(is_coarse).or_else(|| grain.refuse())
+    zones::plan(store, part, Some(grain.own), call).filter(is_coarse)
 }
 
 /// The parts of the leaves that were found, and what their plans cost. Those that are stored need none: for these it is

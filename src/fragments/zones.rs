@@ -99,12 +99,6 @@ pub fn group_size(unit: u64) -> u64 {
     (zones / unit).max(2)
 }
 
-/// Returns true if a table, which is locked, is large enough for zones.
-pub fn has_zones(relation: pg_sys::Oid) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe { blocks_of(relation) >= least_blocks() }
-}
-
 /// How the parts of a table's zones are computed; `None` if they cannot be, or the server would not read the whole
 /// table. `without`: the part without the grain, if it is in one, since that is what the server would read.
 pub fn plan(store: &SharedStore, part: &Part, without: Option<&Part>, call: &Call<'_>) -> Option<ZoneParts> {

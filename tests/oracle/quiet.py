@@ -98,7 +98,9 @@ def in_grains(run):
     """Called before the flush, too: the questions that grains answer, each with a constant that nobody has asked for."""
     answered = stored = 0
     with run.connect() as connection:
+        send(connection, USUAL[0].statements("SET"))
         for question in FILTERED:
+            alone(connection, [question.text(question.values[0])])
             shown = "\n".join(line for line, in connection.execute(f"EXPLAIN {question.text(UNASKED)}"))
             answered += "Grain: " in shown
             stored += "Grain: " in shown and re.search(r"Stored Parts: [1-9]", shown) is not None

@@ -250,8 +250,10 @@ def test_policies_are_part_of_the_question(reader, writer, plain):
         writer.execute("DROP OWNED BY grain_reader; DROP ROLE grain_reader")
 
 
-def test_a_crowd_of_constants(connect, writer, leaves):
-    """Random constants and changes: all answers are those of the server."""
+@pytest.mark.parametrize("world", ["plain", "leaves"])
+def test_a_crowd_of_constants(request, connect, writer, world):
+    """Random constants and changes, over leaves and over zones: all answers are those of the server."""
+    request.getfixturevalue(world)
     reader = connect(f"{ANY_TIME} -c pg_arrow_cache.debug_force_fragments=on -c pg_arrow_cache.debug_force_grains=on", prepare_threshold=None)
     choose = random.Random(5)
     before = reader.rows("SELECT fragments_served FROM arrow_cache.stats")[0][0]
@@ -267,3 +269,5 @@ def test_a_crowd_of_constants(connect, writer, leaves):
         if choose.random() < 0.3:
             writer.execute(f"UPDATE t SET status = {status}, region = '{region}' WHERE id % 500 = {day}")
     assert reader.rows("SELECT fragments_served FROM arrow_cache.stats")[0][0] > before + 50
+    grain, (stored, computed) = explained(reader, COUNT.format("another"))
+    assert grain == "region" and stored + computed > 2
