@@ -5,7 +5,7 @@ use arrow_cache_core::formats::column_buffers::ColumnBuffers;
 use arrow_cache_core::formats::epoch::{date_to_arrow, timestamp_to_arrow};
 use arrow_cache_core::formats::numeric;
 use arrow_cache_core::formats::wire::{
-    Encoder, LONGEST, MessageBuffer, Outcome, Server, Span, WireFormat, Zone, stretch,
+    Encoder, LONGEST, MessageBuffer, Outcome, RowShape, Server, Span, WireFormat, Zone, count_messages, stretch,
 };
 use proptest::prelude::*;
 
@@ -108,6 +108,28 @@ fn offsets_of_a_hundred_hours_are_refused() {
     assert_eq!(outcome(Zone::new(|_, _| Span { offset: -359_999, ..EVER }, 0)), Outcome::Appended);
     assert_eq!(outcome(Zone::new(|_, _| Span { offset: 360_000, ..EVER }, 0)), Outcome::Refused);
     assert_eq!(outcome(Zone::new(|_, _| Span { offset: -360_000, ..EVER }, 0)), Outcome::Refused);
+}
+
+/// Messages of another type have the same bytes behind it, and are counted.
+#[test]
+fn messages_of_another_type() {
+    let values = [7_i32.to_le_bytes(), 8_i32.to_le_bytes()].concat();
+    let column = ColumnBuffers { validity: &[], offsets: &[], values: &values };
+    let messages = |shape| {
+        let mut encoder = encoder(&[WireFormat::Int32Text]);
+        encoder.set_shape(shape);
+        let mut buffer = MessageBuffer::new(4096).unwrap();
+        for row in 0..2 {
+            assert_eq!(encoder.append(&[column], row, &SERVER, &mut buffer), Outcome::Appended);
+        }
+        buffer.messages().to_vec()
+    };
+    let (rows, mut copied) = (messages(RowShape::DataRow), messages(RowShape::CopyBinary));
+    assert_eq!((count_messages(&rows), count_messages(&copied), count_messages(&[])), (2, 2, 0));
+    let second = copied.len() / 2;
+    assert_eq!((copied[0], copied[second]), (b'd', b'd'));
+    (copied[0], copied[second]) = (b'D', b'D');
+    assert_eq!(copied, rows);
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! The Arrow stream of a COPY as CopyData messages, and how far it is in `pg_stat_progress_copy`.
 
-use arrow_cache_core::RoomyVec;
-use pgrx::pg_sys;
-
 use crate::error::or_raise;
 use crate::export::{END_OF_STREAM, Output};
 use crate::pg::client;
 use crate::pg::error_passing::keeping;
+use crate::pg::progress;
+use arrow_cache_core::RoomyVec;
 
 /// Parts of a stream with fewer bytes are gathered: a message of their own would cost more than a copy.
 const SMALL: usize = 16 * 1024;
@@ -61,11 +60,7 @@ impl Output for ToClient {
             self.bytes += part.len() as i64;
         }
         self.rows += rows as i64;
-        // SAFETY: writes to this backend's own place among the statistics.
-        unsafe {
-            kept!(pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_COPY_BYTES_PROCESSED as i32, self.bytes));
-            kept!(pg_sys::pgstat_progress_update_param(pg_sys::PROGRESS_COPY_TUPLES_PROCESSED as i32, self.rows));
-        }
+        progress::note_copied(self.rows, self.bytes);
     }
 
     fn end(&mut self) {

@@ -3,6 +3,7 @@
 
 use std::ffi::{CStr, CString};
 
+use arrow_cache_core::formats::wire::RowShape;
 use arrow_cache_core::{ExportOptions, OptionError};
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -13,6 +14,7 @@ use crate::pg::lists::integers;
 use crate::pg::row_type::RowType;
 use crate::pg::tree::{Tree, child, child_text, children};
 use crate::pg::{client, compat};
+use crate::serve;
 
 /// Names of the format: that of the IPC stream.
 const FORMATS: [&CStr; 3] = [c"arrow", c"arrows", c"arrow_stream"];
@@ -67,8 +69,36 @@ fn is_format(option: Tree<'_, pg_sys::DefElem>) -> bool {
 
 /// Returns true if this option FORMAT asks for Arrow.
 fn is_arrow(option: Tree<'_, pg_sys::DefElem>) -> bool {
+    word_of(option).is_some_and(|word| FORMATS.contains(&word))
+}
+
+/// The word of an option.
+fn word_of<'t>(option: Tree<'t, pg_sys::DefElem>) -> Option<&'t CStr> {
     let word = child!(option.arg).and_then(Tree::as_a::<pg_sys::String>);
-    word.and_then(|word| child_text!(word.sval)).is_some_and(|word| FORMATS.contains(&word))
+    word.and_then(|word| child_text!(word.sval))
+}
+
+/// What a COPY makes of a row for the client, in one of the server's formats. `None` if rows go elsewhere, or an option
+/// changes more of them. A header goes before the first row. No option but the format changes a row in binary.
+pub fn shape_for_client(copy: Tree<'_, pg_sys::CopyStmt>) -> Option<RowShape> {
+    // SAFETY: a plain global of the backend.
+    let is_to_client = unsafe { pg_sys::whereToSendOutput } == pg_sys::CommandDest::DestRemote;
+    if !is_to_client || copy.is_from || !copy.filename.is_null() {
+        return None;
+    }
+    let mut options = children!(copy.options as DefElem);
+    let shape = match options.clone().find(|option| is_format(*option)).map(word_of) {
+        None => RowShape::CopyText,
+        Some(word) => match word?.to_bytes() {
+            b"binary" => return Some(RowShape::CopyBinary),
+            b"csv" => RowShape::CopyCsv,
+            b"text" => RowShape::CopyText,
+            _ => return None,
+        },
+    };
+    let is_known = |option| is_format(option) || child_text!(option.defname) == Some(c"header");
+    // COPY converts lines to the encoding that the client has now.
+    (options.all(is_known) && serve::keeps_text()).then_some(shape)
 }
 
 fn check_direction(statement: &pg_sys::CopyStmt) {

@@ -10,4 +10,5 @@ mod copy_statement;
 mod opening_response;
 mod stages;
 
+pub use copy_statement::shape_for_client;
 pub use stages::{after_run, after_start, before_run, before_start, claims, enter, exports, is_deciding, leave};

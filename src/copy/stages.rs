@@ -10,6 +10,7 @@ use crate::error::CacheError;
 use crate::export::{self, Decision, Export};
 use crate::pg::attention::{Attended, Matter};
 use crate::pg::backend_local::Local;
+use crate::pg::copy_receiver;
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::tree::Tree;
 use crate::session;
@@ -127,14 +128,8 @@ pub fn after_run(query: QueryDesc<'_>) {
             _ => std::ptr::null_mut(),
         });
         query.set_receiver(receiver);
-        (*receiver.cast::<CopyReceiver>()).processed = (*export).rows();
+        if let Some(count) = copy_receiver::count_of(receiver) {
+            count.write((*export).rows());
+        }
     }
-}
-
-/// COPY's own receiver (copyto.c, `DR_copy`), the same in 15 to 18.
-#[repr(C)]
-struct CopyReceiver {
-    receiver: pg_sys::DestReceiver,
-    state: *mut std::ffi::c_void,
-    processed: u64,
 }

@@ -64,10 +64,11 @@ impl Utility<'_> {
         Wrapper::Cursor { text: self.text(), is_held_at_once }
     }
 
-    /// Returns true if it copies the rows of a query to somewhere.
-    fn copies_a_query(self) -> bool {
-        let copied = self.statement.as_a::<pg_sys::CopyStmt>().and_then(|copy| child!(copy.query));
-        copied.is_some_and(|query| query.tag() == NodeTag::T_SelectStmt)
+    /// What COPY is to its query; `None` if it does not copy the rows of a query to somewhere.
+    fn copy(self) -> Option<Wrapper> {
+        let copy = self.statement.as_a::<pg_sys::CopyStmt>()?;
+        child!(copy.query).filter(|query| query.tag() == NodeTag::T_SelectStmt)?;
+        Some(Wrapper::Copy { text: self.text(), to_client: copy::shape_for_client(copy) })
     }
 
     /// The statement for the server, in the place of one that copies to Arrow.
@@ -175,9 +176,6 @@ pub fn enter(utility: Utility<'_>) -> Scope {
             scope.nested = Some(session::enter_utility());
         }
         NodeTag::T_ExecuteStmt => scope.wrapping = Some(session::enter_wrapping(Wrapper::Execute)),
-        NodeTag::T_CopyStmt if session::at_top_level() && utility.copies_a_query() => {
-            scope.wrapping = Some(session::enter_wrapping(Wrapper::Copy(utility.text())));
-        }
         NodeTag::T_FetchStmt | NodeTag::T_PrepareStmt | NodeTag::T_DeallocateStmt | NodeTag::T_ClosePortalStmt => {}
         NodeTag::T_DeclareCursorStmt => {
             scope.wrapping = Some(session::enter_wrapping(utility.cursor()));
@@ -191,7 +189,10 @@ pub fn enter(utility: Utility<'_>) -> Scope {
             }
             scope.wrapping = Some(session::enter_wrapping(Wrapper::Explain(utility.text())));
         }
-        tag => enter_nesting(utility, tag, &mut scope),
+        tag => match utility.copy().filter(|_| session::at_top_level()) {
+            Some(copy) => scope.wrapping = Some(session::enter_wrapping(copy)),
+            None => enter_nesting(utility, tag, &mut scope),
+        },
     }
     scope
 }

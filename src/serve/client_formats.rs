@@ -3,8 +3,10 @@
 
 use std::sync::OnceLock;
 
+use arrow_cache_core::formats::wire::RowShape;
 use pgrx::pg_sys;
 
+use super::copied_rows::CopiedRows;
 use crate::pg::server;
 
 /// The server's receiver of rows for the client (access/common/printtup.c, `DR_printtup`), as far as it is read here.
@@ -16,30 +18,36 @@ struct ClientReceiver {
 
 /// The formats in which a client gets the columns of its rows.
 pub struct ClientFormats<'q> {
-    /// One per column: 0 for text, 1 for binary; all are text without them.
+    /// One per column: 0 for text, 1 for binary; without them all are binary in a COPY in binary, else text.
     formats: Option<&'q [i16]>,
+    /// What a row becomes.
+    pub shape: RowShape,
 }
 
 impl ClientFormats<'_> {
     /// The formats of rows with `columns` columns that go to this receiver. `None` if that is not the server's own
-    /// receiver for clients, or there is a format that we do not know.
+    /// receiver for clients, or there is a format that we do not know. The receiver may be
+    /// that of a `copy`.
     ///
     /// # Safety
     /// The receiver must be that of a query under way, whose rows have as many columns.
-    pub unsafe fn of(receiver: *mut pg_sys::DestReceiver, columns: usize) -> Option<Self> {
+    pub unsafe fn of(receiver: *mut pg_sys::DestReceiver, copy: CopiedRows, columns: usize) -> Option<Self> {
+        if let Some(shape) = copy.shape() {
+            return Some(Self { formats: None, shape });
+        }
         // SAFETY: the caller vouches for the receiver. Its portal is that of the query, with a format for each column,
         // or none.
         unsafe {
             let formats = (*portal_of(receiver)?).formats.cast_const();
             let formats = (!formats.is_null() && columns > 0).then(|| std::slice::from_raw_parts(formats, columns));
             let known = formats.is_none_or(|formats| formats.iter().all(|format| matches!(format, 0 | 1)));
-            known.then_some(Self { formats })
+            known.then_some(Self { formats, shape: RowShape::DataRow })
         }
     }
 
     /// Returns true if a column is sent in binary.
     pub fn is_binary(&self, column: usize) -> bool {
-        self.formats.is_some_and(|formats| formats[column] == 1)
+        self.formats.map_or(self.shape == RowShape::CopyBinary, |formats| formats[column] == 1)
     }
 }
 

@@ -13,6 +13,7 @@ use pgrx::pg_sys;
 
 use super::client_formats::ClientFormats;
 use super::column_formats::OutputSettings;
+use super::copied_rows::CopiedRows;
 use super::output_functions::OutputFunctions;
 use super::row_messages::RowMessages;
 use crate::arrow::column::Column;
@@ -25,6 +26,8 @@ pub struct ClientRows {
     way: Way,
     /// Where the rows of the run go; null before the first one.
     receiver: *mut pg_sys::DestReceiver,
+    /// The COPY that the rows are of, if there is one.
+    copy: CopiedRows,
     /// Rows of the run that were sent.
     sent: u64,
 }
@@ -43,7 +46,7 @@ enum Way {
 impl Default for ClientRows {
     /// Of a query that has not run.
     fn default() -> Self {
-        Self { way: Way::Receiver, receiver: std::ptr::null_mut(), sent: 0 }
+        Self { way: Way::Receiver, receiver: std::ptr::null_mut(), copy: CopiedRows::NONE, sent: 0 }
     }
 }
 
@@ -83,9 +86,16 @@ impl ClientRows {
         if let Way::Direct(messages, _) = std::mem::take(&mut self.way) {
             RowMessages::put_away(&mut Some(messages));
         }
-        let settings = OutputSettings::current();
         // SAFETY: the receiver is that of the run under way, whose rows have these columns.
-        let formats = unsafe { ClientFormats::of(self.receiver, columns.len()) }.filter(|_| client::is_socket());
+        let formats = unsafe {
+            self.copy = CopiedRows::of(self.receiver);
+            if self.copy.wants_first_row() {
+                self.way = Way::Undecided;
+                return;
+            }
+            ClientFormats::of(self.receiver, self.copy, columns.len()).filter(|_| client::is_socket())
+        };
+        let settings = OutputSettings::current();
         let messages = formats.and_then(|formats| RowMessages::ready(columns, &settings, &formats, None).ok());
         self.way = messages.map_or(Way::Receiver, |messages| Way::Direct(messages, settings));
     }
@@ -129,6 +139,7 @@ impl ClientRows {
                 return false;
             }
             client::queue((*messages).block.messages());
+            edge(|| (*this).copy.note_sent((*messages).block.messages()));
             (*messages).block.clear();
             (*this).sent += 1;
             true

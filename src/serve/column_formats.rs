@@ -22,6 +22,11 @@ pub struct OutputSettings {
     set: [i32; 6],
 }
 
+/// Returns true if the present client gets text as it is stored.
+pub fn keeps_text() -> bool {
+    OutputSettings::current().keeps_text()
+}
+
 impl OutputSettings {
     /// As the session is set.
     pub fn current() -> Self {

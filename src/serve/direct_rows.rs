@@ -6,6 +6,9 @@
 //! the portal see what they always see. A row that has a value that the core does not write is handed to the executor,
 //! after the rows before it were sent. The scan goes on behind that row.
 //!
+//! COPY wants messages of its own, with the same bytes in binary, or a line. Its receiver sends a header with the first
+//! row, so that row is handed to the executor. It is told of the others (`copied_rows`).
+//!
 //! The number of rows wanted is what our hook was asked for. A library behind ours is taken to pass it on, as those
 //! that count and time do.
 //!
@@ -18,6 +21,7 @@ use pgrx::pg_sys;
 
 use super::client_formats::ClientFormats;
 use super::column_formats::OutputSettings;
+use super::copied_rows::CopiedRows;
 use super::output_functions::OutputFunctions;
 use super::rendition::{self, Draft};
 use super::row_messages::RowMessages;
@@ -38,6 +42,8 @@ pub struct Run {
     left: u64,
     /// Rows that were sent directly to the client.
     sent: u64,
+    /// The COPY that the rows are of, if there is one.
+    copy: CopiedRows,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,7 +62,13 @@ impl Run {
     pub fn new(query: QueryDesc<'_>, direction: pg_sys::ScanDirection::Type, limit: u64) -> Self {
         let forward = direction == pg_sys::ScanDirection::ForwardScanDirection;
         let state = if forward { State::Undecided } else { State::Stepwise };
-        Self { state, query: query.as_ptr(), left: if limit == 0 { u64::MAX } else { limit }, sent: 0 }
+        Self {
+            state,
+            query: query.as_ptr(),
+            left: if limit == 0 { u64::MAX } else { limit },
+            sent: 0,
+            copy: CopiedRows::NONE,
+        }
     }
 
     /// Returns true if all rows of the run go to the executor.
@@ -84,6 +96,8 @@ enum Way {
     Rendered(BlockPlace),
     /// As they are made into messages.
     Encoded,
+    /// The next one to the executor.
+    FirstRow,
     /// To the executor.
     Executor,
 }
@@ -106,7 +120,12 @@ pub unsafe fn deliver(
         if (*run).state == State::Undecided {
             let (receiver, is_measured) = ((*(*run).query).dest, !(*node).instrument.is_null());
             let way = edge(|| {
-                let formats = ClientFormats::of(receiver, (*rows).columns().len()).filter(|_| !is_measured);
+                (*run).copy = CopiedRows::of(receiver);
+                if (*run).copy.wants_first_row() {
+                    return Way::FirstRow;
+                }
+                let formats =
+                    ClientFormats::of(receiver, (*run).copy, (*rows).columns().len()).filter(|_| !is_measured);
                 formats.map_or(Way::Executor, |formats| begin(&*run, &*pin, (&*rows, &mut *direct), &formats))
             });
             (*run).state = match way {
@@ -116,6 +135,10 @@ pub unsafe fn deliver(
                     return true;
                 }
                 Way::Encoded => State::Direct,
+                Way::FirstRow => {
+                    (*run).left -= 1;
+                    return false;
+                }
                 Way::Executor => State::Stepwise,
             };
         }
@@ -159,8 +182,9 @@ unsafe fn deliver_encoded(
                 continue;
             }
             // Before they are sent: an error then gives it up.
-            edge(|| (*sender).render(step, (*run).sent));
+            edge(|| (*sender).render(step, (*run).sent + (*run).copy.rows_before()));
             client::send(&[std::slice::from_raw_parts(messages, length)]);
+            edge(|| (*run).copy.note_sent((*sender).block.messages()));
             (*sender).block.clear();
             match step {
                 Step::Leave => {
@@ -195,7 +219,8 @@ fn begin(
         return Way::Executor;
     }
     let settings = OutputSettings::current();
-    let key = (rows.is_at_start() && rendition::are_wanted(pin, run.left))
+    let is_whole = rows.is_at_start() || run.copy.is_any();
+    let key = (is_whole && rendition::are_wanted(pin, run.left))
         .then(|| rendition::key(&settings, rows.columns().len(), formats))
         .flatten();
     if let Some(first) = key.and_then(|key| rendition::find(pin, key)) {
@@ -228,7 +253,8 @@ unsafe fn deliver_rendition(
     unsafe {
         let count = edge(|| {
             (*rows).pass_all();
-            shmem::store().map_or(0, |store| store.view(&*pin).rows())
+            let all = shmem::store().map_or(0, |store| store.view(&*pin).rows());
+            all.saturating_sub((*run).copy.rows_before())
         });
         (*estate).es_processed += count;
         ((*run).left, (*run).sent) = (0, count);
@@ -236,6 +262,7 @@ unsafe fn deliver_rendition(
         while let Some(place) = next {
             let (messages, length, after) = edge(|| rendition::block(&*pin, place));
             client::send(&[std::slice::from_raw_parts(messages, length)]);
+            edge(|| (*run).copy.note_sent(std::slice::from_raw_parts(messages, length)));
             next = after;
         }
         edge(|| client::note_sent("to the client as they lay", count));

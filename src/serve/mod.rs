@@ -34,6 +34,7 @@
 //! | `row_messages` | What makes messages of them? |
 //! | `rendition` | Are there finished messages of the rows, and may they be made? |
 //! | `client_formats` | Do rows go to the server's own receiver for clients, and in which formats? |
+//! | `copied_rows` | What is COPY told of rows that go to the client in its place? |
 //! | `column_formats` | Which wire format has a column under the session's settings? |
 //! | `output_functions` | Who makes the bytes of a value that we have no wire format for? |
 //!
@@ -43,6 +44,7 @@ mod bound_portal_guard;
 mod client_formats;
 mod client_rows;
 mod column_formats;
+mod copied_rows;
 mod direct_rows;
 mod explain;
 mod hit;
@@ -62,6 +64,7 @@ mod started_under;
 
 pub use bound_portal_guard::Guard;
 pub use client_rows::ClientRows;
+pub use column_formats::keeps_text;
 pub use hit::Hit;
 pub use hold::Hold;
 pub use part_tap::{tap, tap_has_ended, tapped};

@@ -42,7 +42,7 @@ pub fn key(settings: &OutputSettings, columns: usize, formats: &ClientFormats<'_
     }
     bytes[..WORDS].copy_from_slice(settings.set().map(i32::to_le_bytes).as_flattened());
     for (column, byte) in bytes[WORDS..WORDS + columns].iter_mut().enumerate() {
-        *byte = u8::from(formats.is_binary(column));
+        *byte = u8::from(formats.is_binary(column)) + 2 * formats.shape as u8;
     }
     // The number of columns is that of the entry, so the name begins where all keys of the entry have it.
     let end = WORDS + columns + zone.len();

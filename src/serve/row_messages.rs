@@ -60,6 +60,7 @@ impl RowMessages {
             sender.zone = zone;
         }
         let mut has_functions = false;
+        sender.encoder.set_shape(formats.shape);
         sender.encoder.set_formats(columns.iter().enumerate().map(|(index, column)| {
             let format = settings.wire_format(column, formats.is_binary(index));
             has_functions |= format == WireFormat::ByServer;

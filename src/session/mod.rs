@@ -26,6 +26,6 @@ pub use timing::{
     take_fingerprint, take_timed, time_run,
 };
 pub use wrapping::{
-    WrappedText, Wrapper, Wrapping, copying, declaring_cursor, declaring_or_copying, enter_wrapping,
+    WrappedText, Wrapper, Wrapping, copying, copying_to_client, declaring_cursor, declaring_or_copying, enter_wrapping,
     executing_prepared, explaining, holds_cursor_at_once, is_explaining, is_wrapped, leave_wrapping, wrapped_text,
 };

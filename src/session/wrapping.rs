@@ -4,6 +4,8 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
 
+use arrow_cache_core::formats::wire::RowShape;
+
 use super::nesting::{at_top_level, enter_context, set_context};
 use crate::pg::backend_local::Local;
 
@@ -20,8 +22,9 @@ pub enum Wrapper {
     Cursor { text: WrappedText, is_held_at_once: bool },
     /// EXECUTE, whose query has a text of its own.
     Execute,
-    /// COPY of a query, which it plans, starts and reads without a portal.
-    Copy(WrappedText),
+    /// COPY of a query, which it plans, starts and reads without a portal. What it makes of a row, if it sends that to
+    /// the client and has no option that changes more of it.
+    Copy { text: WrappedText, to_client: Option<RowShape> },
     /// COPY of a query as Arrow, which takes its rows another way.
     Arrow,
 }
@@ -60,7 +63,7 @@ pub fn leave_wrapping(outer: Wrapping) {
 #[inline]
 fn text() -> Option<WrappedText> {
     match CURRENT.get()? {
-        Wrapper::Explain(text) | Wrapper::Cursor { text, .. } | Wrapper::Copy(text) => Some(text),
+        Wrapper::Explain(text) | Wrapper::Cursor { text, .. } | Wrapper::Copy { text, .. } => Some(text),
         Wrapper::Execute | Wrapper::Arrow => None,
     }
 }
@@ -92,7 +95,15 @@ pub fn holds_cursor_at_once() -> bool {
 
 /// Returns true if the query that is planned or started now is that of a top-level COPY.
 pub fn copying() -> bool {
-    matches!(CURRENT.get(), Some(Wrapper::Copy(_))) && at_top_level()
+    matches!(CURRENT.get(), Some(Wrapper::Copy { .. })) && at_top_level()
+}
+
+/// What a COPY of a query makes of a row for the client, if that is known.
+pub fn copying_to_client() -> Option<RowShape> {
+    match CURRENT.get()? {
+        Wrapper::Copy { to_client, .. } => to_client,
+        _ => None,
+    }
 }
 
 /// Returns true if the query that is planned now is that of a top-level DECLARE CURSOR or COPY.

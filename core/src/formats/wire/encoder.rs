@@ -1,5 +1,7 @@
-//! Rows as DataRow messages, in a buffer that grows for a row alone. Each process has its own encoder and buffer.
+//! Rows as DataRow or CopyData messages, in a buffer that grows for a row alone. Each process has its own encoder and
+//! buffer.
 
+use super::copied_row::RowShape;
 use super::fixed::write_fixed;
 use super::format::{LONGEST, WireFormat};
 use super::server::Server;
@@ -65,6 +67,7 @@ impl MessageBuffer {
 /// Makes messages of rows.
 pub struct Encoder {
     formats: Vec<WireFormat>,
+    shape: RowShape,
     /// Bytes of the longest row, without its values of varying length.
     room: usize,
     scratch: Scratch,
@@ -75,6 +78,8 @@ struct Scratch {
     zone: Zone,
     /// Reused for the body of a numeric.
     number: Vec<u8>,
+    /// Reused for a line.
+    line: Vec<u8>,
 }
 
 /// Where a value goes.
@@ -117,7 +122,12 @@ impl Encoder {
     /// An encoder for rows of columns of these formats. `zone` is asked for the offsets of timestamptz.
     pub fn new(formats: Vec<WireFormat>, zone: Zone) -> Self {
         let values: usize = formats.iter().map(|format| LENGTH + format.room()).sum();
-        Self { room: HEADER + 2 + values + LONGEST, formats, scratch: Scratch { zone, number: Vec::new() } }
+        Self {
+            shape: RowShape::DataRow,
+            room: HEADER + 2 + values + LONGEST,
+            formats,
+            scratch: Scratch { zone, number: Vec::new(), line: Vec::new() },
+        }
     }
 
     /// The formats of the columns.
@@ -140,6 +150,11 @@ impl Encoder {
         Ok(())
     }
 
+    /// Goes on with rows of another shape. Those that are lines need columns in formats of text.
+    pub fn set_shape(&mut self, shape: RowShape) {
+        self.shape = shape;
+    }
+
     /// Goes on in another zone.
     pub fn set_zone(&mut self, zone: Zone) {
         self.scratch.zone = zone;
@@ -159,7 +174,7 @@ impl Encoder {
         let varying = |(index, (&format, value)): (usize, (&WireFormat, Option<V>))| {
             value.map_or(0, |value| varying_bytes(format, &value, index, server))
         };
-        self.room + self.formats.iter().zip(values).enumerate().map(varying).sum::<usize>()
+        self.shape.longest(self.room + self.formats.iter().zip(values).enumerate().map(varying).sum::<usize>())
     }
 
     /// Appends row number `row` of these columns to a buffer.
@@ -204,11 +219,32 @@ impl Encoder {
             place.out[at..at + LENGTH].copy_from_slice(&(length as u32).to_be_bytes());
             at += LENGTH + length;
         }
-        place.out[0] = b'D';
+        if self.shape.is_line() {
+            let line = &mut self.scratch.line;
+            line.clear();
+            if self.shape.append_line(self.formats.len(), &place.out[HEADER + 2..at], line).is_err() {
+                return Outcome::Refused;
+            }
+            at = HEADER + line.len();
+            let Some(out) = place.out.get_mut(HEADER..at) else { return Outcome::Full };
+            out.copy_from_slice(line);
+        }
+        place.out[0] = self.shape.message_type();
         place.out[1..HEADER].copy_from_slice(&((at - 1) as u32).to_be_bytes());
         buffer.used += at;
         Outcome::Appended
     }
+}
+
+/// How many messages these are, which are whole.
+pub fn count_messages(mut messages: &[u8]) -> u64 {
+    let mut count = 0;
+    while let Some((header, _)) = messages.split_first_chunk::<HEADER>() {
+        let [_, length @ ..] = *header;
+        messages = messages.get(1 + u32::from_be_bytes(length) as usize..).unwrap_or_default();
+        count += 1;
+    }
+    count
 }
 
 /// The values of a row of these columns, `None` for NULL.
