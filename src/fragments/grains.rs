@@ -75,21 +75,28 @@ pub fn is_small(rows: f64) -> bool {
     rows <= MOST_GROUPS || settings::debug_force_grains()
 }
 
-/// Returns true if parts have few rows for what they are made of, as the planner expects. `plans` are theirs, with the
-/// relation that each reads.
+/// Returns true if the planner expects that few rows of these parts.
 ///
 /// # Safety
-/// Valid plans.
-pub unsafe fn are_coarse(plans: impl Iterator<Item = (*mut pg_sys::PlannedStmt, pg_sys::Oid)>) -> bool {
-    let (mut read, mut groups, mut most) = (0.0, 0.0, 0.0_f64);
+/// Valid plans of parts.
+pub unsafe fn are_small(plans: impl IntoIterator<Item = *mut pg_sys::PlannedStmt>) -> bool {
+    // SAFETY: the caller's promise.
+    plans.into_iter().all(|plan| is_small(unsafe { (*(*plan).planTree).plan_rows }))
+}
+
+/// Returns true if plans give few rows for what they read of a relation, as the planner expects.
+///
+/// # Safety
+/// Valid plans, each with the relation.
+pub unsafe fn are_coarse(plans: impl IntoIterator<Item = (*mut pg_sys::PlannedStmt, pg_sys::Oid)>) -> bool {
+    let (mut read, mut groups) = (0.0, 0.0);
     for (plan, relation) in plans {
         // SAFETY: the caller's promise.
         unsafe {
-            let rows = (*(*plan).planTree).plan_rows;
-            (read, groups, most) = (read + rows_read(plan, relation), groups + rows, most.max(rows));
+            (read, groups) = (read + rows_read(plan, relation), groups + (*(*plan).planTree).plan_rows);
         }
     }
-    settings::debug_force_grains() || (is_small(most) && read >= groups * LEAST_OF_GROUP)
+    settings::debug_force_grains() || read >= groups * LEAST_OF_GROUP
 }
 
 /// Returns true if computing a part in a grain takes little longer than without, by the costs of the planner.

@@ -218,8 +218,10 @@ fn combined_of(
 /// How the zones of a table are read, if that is worth it.
 fn zoned(store: &SharedStore, part: &Part, grain: Option<Learned<'_>>, call: &Call<'_>) -> Option<ZoneParts> {
     let Some(grain) = grain else { return zones::plan(store, part, None, call) };
-    // SAFETY: a plan just made.
-    let is_coarse = |zones: &ZoneParts| unsafe { grains::are_coarse([(zones.one, part.relation)].into_iter()) };
+    // SAFETY: plans just made.
+    let is_coarse = |zones: &ZoneParts| unsafe {
+        grains::are_small([zones.one]) && grains::are_coarse([(zones.groups, part.relation)])
+    };
     zones::plan(store, part, Some(grain.own), call).filter(is_coarse)
 }
 
@@ -251,7 +253,8 @@ fn is_worth(leaves: &[LeafPart], grain: Learned<'_>, call: &Call<'_>) -> bool {
     let plain = || part_plan::make(call, || grain.own.of_leaf(dearest.relation).ok());
     // SAFETY: as above.
     unsafe {
-        grains::are_coarse(leaves.iter().map(|leaf| (leaf.plan, leaf.relation)))
+        grains::are_small(leaves.iter().map(|leaf| leaf.plan))
+            && grains::are_coarse(leaves.iter().map(|leaf| (leaf.plan, leaf.relation)))
             && plain().is_some_and(|plain| grains::is_cheap(dearest.plan, plain))
     }
 }

@@ -49,9 +49,9 @@ const GROUP_ZONES: u64 = 32;
 const MOST_TOGETHER: u64 = 8;
 const MOST_IN_GRAIN: u64 = 64;
 /// So many rows should be in each group of rows of a part: computing all parts takes little longer than the answer. In
-/// a grain what a change has outdated is computed for all who ask, and should be little.
+/// a grain fewer, since a part is computed for all who ask after a change: groups of parts are what has few rows.
 const ROWS_OF_GROUP: f64 = 100.0;
-const ROWS_IN_GRAIN: f64 = 40.0;
+const ROWS_IN_GRAIN: f64 = 10.0;
 /// If there are fewer, parts have about as many rows as the table.
 const LEAST_OF_GROUP: f64 = 5.0;
 /// So many times as long as the answer may computing all parts take, by the costs of the planner.
