@@ -41,9 +41,10 @@ pub fn question(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<Cac
     key.ok().map(|part| part.key)
 }
 
-/// The query as it would be answered from this grain. `None` if there is none.
-pub fn in_grain(store: &SharedStore, call: &Call<'_>, grain: Grain) -> Option<InGrain> {
-    let decomposition = decompose(call.query(), 0, Some(grain)).ok()?;
+/// The query as it would be answered from this grain, over a table with partitions, or one of `least` blocks. `None` if
+/// there is none.
+pub fn in_grain(store: &SharedStore, call: &Call<'_>, least: u32, grain: Grain) -> Option<InGrain> {
+    let decomposition = decompose(call.query(), least, Some(grain)).ok()?;
     let word = question(store, &decomposition.part, call)?.0.lo;
     Some(InGrain { decomposition, word })
 }

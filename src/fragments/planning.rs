@@ -118,7 +118,10 @@ pub fn is_undecided(call: &Call<'_>, eligible: &Eligible) -> bool {
 /// asked for.
 fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combination> {
     let store = shmem::store()?;
-    let own = decompose(call.query(), 0, None).ok()?;
+    // In a grain a small table will do, if there is no other.
+    let large = Some(zones::least_blocks()).filter(|least| has_candidates(call.query(), *least));
+    let least = large.unwrap_or(0);
+    let own = decompose(call.query(), least, None).ok()?;
     let asked = OnceCell::new();
     let is_new = || {
         *asked.get_or_init(|| {
@@ -127,7 +130,7 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     };
     let mut finer = None;
     for grain in [Grain::Fine, Grain::Coarse] {
-        let Some(InGrain { decomposition, word }) = grains::in_grain(&store, call, grain) else { continue };
+        let Some(InGrain { decomposition, word }) = grains::in_grain(&store, call, least, grain) else { continue };
         // They may be the same.
         if finer.replace(word) == Some(word) || !grains::is_used(&store, word, is_new) {
             continue;
@@ -138,7 +141,7 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
         }
     }
     // Zones of a question that is never asked again would be computed in vain.
-    if !has_candidates(call.query(), zones::least_blocks()) || (own.part.is_zoned && known.runs_once && is_new()) {
+    if large.is_none() || (own.part.is_zoned && known.runs_once && is_new()) {
         return None;
     }
     combined_of(call, whole, known, own, None)

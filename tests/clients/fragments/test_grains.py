@@ -200,15 +200,48 @@ def test_off(reader, plain):
     assert reader.rows("SELECT fragment_runs FROM arrow_cache.stats") == before
 
 
-def test_a_kept_plan(connect, plain):
-    reader = connect(ANY_TIME, prepare_threshold=None)
+def test_kept_plans(reader, writer, plain):
+    """Plans for the values of an execution learn the grain; the one that is kept for all values has it."""
     reader.execute("PREPARE p (text) AS SELECT count(*), sum(v), min(id) FROM t WHERE region = $1")
-    for constant in ("EU", "US", "DE"):
-        agree_on_result(reader, COUNT.format(constant))
+    constants = ("EU", "US", "DE", "none", "a", "b", "c", "d")
+    for constant in constants:
+        assert reader.rows(f"EXECUTE p ('{constant}')") == reader.uncached(COUNT.format(constant))
     reader.execute("SET plan_cache_mode = force_generic_plan")
-    for constant in ("EU", "US", "DE", "none"):
-        for _ in range(2):
-            assert reader.rows(f"EXECUTE p ('{constant}')") == reader.uncached(COUNT.format(constant))
+    assert explained(reader, "EXECUTE p ('another')") == ("region", (1, 0))
+    writer.execute("UPDATE t SET region = 'a' WHERE id < 10")
+    for constant in constants:
+        assert reader.rows(f"EXECUTE p ('{constant}')") == reader.uncached(COUNT.format(constant))
+
+
+def test_values_of_a_bind(reader, plain):
+    query = "SELECT status, sum(v) FROM t WHERE region = %s AND day < %s GROUP BY 1 ORDER BY 1"
+    choices = [("EU", "2024-01-08"), ("US", "2024-01-18"), ("DE", "2024-01-02"), ("none", "2024-01-12"), ("EU", "2024-01-19"), ("US", None), (None, "2024-01-03")]
+    for choice in choices:
+        assert reader.rows(query, choice) == reader.uncached(query, choice)
+    before = reader.rows("SELECT fragment_runs, fragments_computed FROM arrow_cache.stats")[0]
+    for region, day in (("DE", "2024-01-17"), ("other", "2024-01-03")):
+        assert reader.rows(query, (region, day)) == reader.uncached(query, (region, day))
+    after = reader.rows("SELECT fragment_runs, fragments_computed FROM arrow_cache.stats")[0]
+    assert (after[0] - before[0], after[1] - before[1]) == (2, 0)
+
+
+def test_a_condition_that_a_parameter_switches_on(reader, plain):
+    query = "SELECT status, count(*) FROM t WHERE (%s::text IS NULL OR region = %s) AND (%s::int IS NULL OR status = %s) GROUP BY 1 ORDER BY 1"
+    for region, status in (("EU", 1), ("US", None), (None, 2), ("DE", 3), (None, None), ("none", 4)):
+        values = (region, region, status, status)
+        assert reader.rows(query, values) == reader.uncached(query, values)
+
+
+def test_the_first_part_shows_too_many_groups(reader, writer):
+    """Without statistics the planner takes columns for coarse."""
+    writer.execute(f"CREATE TABLE t ({COLUMNS}) WITH (autovacuum_enabled = off); INSERT INTO t {ROWS}")
+    query = "SELECT count(*) FROM t WHERE id = {}"
+    for constant in (1, 2):
+        agree_on_result(reader, query.format(constant))
+    assert explained(reader, query.format(3)) == ("id", (0, 1))
+    agree_on_result(reader, query.format(3))
+    assert explained(reader, query.format(4)) == (None, None)
+    agree_on_result(reader, query.format(4))
 
 
 def test_why_tells(reader, plain):
