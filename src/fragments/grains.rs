@@ -66,9 +66,11 @@ pub fn is_used(store: &SharedStore, word: u64, is_new: impl Fn() -> bool) -> boo
     is_known()
 }
 
-/// Notes that a grain is not worth it.
+/// Notes that a grain is not worth it. The statement counts among those that have asked, so that the next one does not
+/// try it once more.
 pub fn refuse(store: &SharedStore, word: u64) {
     store.note_run(word, 0, true);
+    store.note_run(word, 0, false);
 }
 
 /// Returns true if a part that has so many rows may be one of a grain.
