@@ -79,6 +79,10 @@ fn start() {
         return;
     }
     pg::allocator::prepare();
+    let server = pg::server_settings::server_version();
+    if server != pg_sys::PG_VERSION_NUM {
+        error::log_other_release(pg_sys::PG_VERSION_NUM, server);
+    }
     settings::define();
     pg::client::remember();
     pg::server_settings::find_places();

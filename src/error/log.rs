@@ -42,6 +42,22 @@ fn log(line: String) {
         .report(PgLogLevel::LOG_SERVER_ONLY);
 }
 
+/// Logs that the server is of another minor release than the headers that the library was built with. Both are numbers
+/// of versions (`server_version_num`).
+pub fn log_other_release(built_for: u32, server: u32) {
+    let shown = |number: u32| format!("{}.{}", number / 10_000, number % 10_000);
+    let (built_for, server) = (shown(built_for), shown(server));
+    let message = format!("pg_arrow_cache was built for PostgreSQL {built_for}, and this server is {server}");
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message, "pg_arrow_cache")
+        .set_hint("A minor release may change what the library reads of the server: build it for that release.")
+        .report(PgLogLevel::LOG_SERVER_ONLY);
+}
+
+/// Logs that the server is not built as expected, and what follows from that.
+pub fn log_unexpected(sentence: &str) {
+    log(format!("this server is not built as pg_arrow_cache expects: {sentence}"));
+}
+
 /// Logs what has outlived the restart.
 pub fn log_loaded(loaded: &Loaded) {
     let Loaded { entries, bytes, lost, is_cut } = loaded;

@@ -13,8 +13,8 @@ mod sqlstates;
 
 pub use backtraces::keep_stacks_private;
 pub use log::{
-    log_loaded, log_lost_client, log_not_loaded, log_not_saved, log_replay_fault, notice_unclear_hint,
-    notice_undecided_check, warn_of_difference,
+    log_loaded, log_lost_client, log_not_loaded, log_not_saved, log_other_release, log_replay_fault, log_unexpected,
+    notice_unclear_hint, notice_undecided_check, warn_of_difference,
 };
 pub use messages::CacheError;
 pub use raise::{fail_startup, or_raise};

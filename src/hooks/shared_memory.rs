@@ -7,7 +7,7 @@ use super::previous::PREVIOUS;
 use super::{replay, transaction};
 use crate::invalidation::last_callback;
 use crate::pg::error_passing::edge;
-use crate::{restart, shmem};
+use crate::{error, restart, shmem};
 
 /// Set once the callbacks are in place that come after those of all preloaded libraries.
 static CALLBACKS_REGISTERED: OnceLock<()> = OnceLock::new();
@@ -40,7 +40,9 @@ pub unsafe extern "C-unwind" fn startup() {
             shmem::startup(restart::begin);
             // After a crash of a backend the postmaster comes here again, with its callbacks in place.
             if CALLBACKS_REGISTERED.set(()).is_ok() {
-                last_callback::register(transaction::ended);
+                if !last_callback::register(transaction::ended) {
+                    error::log_unexpected("No library that writes while it commits may be preloaded before it.");
+                }
                 replay::wrap();
             }
         });

@@ -31,12 +31,12 @@ fn mark() -> *mut c_void {
     (&raw const MARK).cast_mut().cast()
 }
 
-/// Registers `callback` at the end of the list, or else at its head. Called once, when all libraries have been
-/// preloaded.
+/// Registers `callback` at the end of the list, or else at its head: returns false then. Called once, when all
+/// libraries have been preloaded.
 ///
 /// # Safety
 /// Only in the postmaster, while it starts.
-pub unsafe fn register(callback: Callback) {
+pub unsafe fn register(callback: Callback) -> bool {
     // SAFETY: RegisterXactCallback allocates an item of this size in this context. The allocator hands out again what
     // was freed last, so `place` should be that item; memory of the context can be read in any case. The item is used
     // only if it holds what was registered, and then it heads the server's own list.
@@ -48,7 +48,7 @@ pub unsafe fn register(callback: Callback) {
         let first = &*place;
         let ours = first.arg == mark() && first.callback.is_some_and(|known| std::ptr::fn_addr_eq(known, callback));
         if !ours {
-            return;
+            return false;
         }
         let mut last = place;
         while !(*last).next.is_null() {
@@ -58,5 +58,6 @@ pub unsafe fn register(callback: Callback) {
         item.write(Item { next: std::ptr::null_mut(), callback: Some(callback), arg: std::ptr::null_mut() });
         (*last).next = item;
         kept!(pg_sys::UnregisterXactCallback(Some(callback), mark()));
+        true
     }
 }

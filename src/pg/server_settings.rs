@@ -14,6 +14,13 @@ pub fn timezone_name() -> *const c_char {
     unsafe { server::pg_get_timezone_name(pg_sys::session_timezone) }
 }
 
+/// The number of the server's version, which may be another minor release than that of the headers.
+pub fn server_version() -> u32 {
+    // SAFETY: a setting that each server has; its value is a number, in a text that ends with NUL.
+    let shown = unsafe { CStr::from_ptr(kept!(pg_sys::GetConfigOption(c"server_version_num".as_ptr(), false, false))) };
+    shown.to_str().ok().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
 /// Where the values of settings lie whose variables the server does not export; 0 for one that it does not know.
 struct Places {
     timezone_abbreviations: usize,

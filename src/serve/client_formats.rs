@@ -51,18 +51,26 @@ impl ClientFormats<'_> {
     }
 }
 
+/// The function that takes rows in the server's own receiver; `None` if that is not built as expected.
+static FUNCTION: OnceLock<Option<usize>> = OnceLock::new();
+
+/// Looks how the server's own receiver is built. Called once, in the postmaster: its children inherit the answer.
+/// Returns false if it is not built as expected.
+pub fn look_at_receiver() -> bool {
+    FUNCTION.get_or_init(client_receiver).is_some()
+}
+
 /// The portal that a receiver sends rows for, if it is the server's own for the client.
 ///
 /// # Safety
 /// `receiver` must be valid.
 unsafe fn portal_of(receiver: *mut pg_sys::DestReceiver) -> Option<pg_sys::Portal> {
-    static FUNCTION: OnceLock<Option<usize>> = OnceLock::new();
     // SAFETY: the caller vouches for the receiver; one with this function has the layout that was checked.
     unsafe {
         let to_client =
             matches!((*receiver).mydest, pg_sys::CommandDest::DestRemote | pg_sys::CommandDest::DestRemoteExecute);
         let function = (*receiver).receiveSlot.map(|function| function as usize);
-        if !to_client || function.is_none() || function != *FUNCTION.get_or_init(client_receiver) {
+        if !to_client || function.is_none() || function != FUNCTION.get().copied().flatten() {
             return None;
         }
         let portal = (*receiver.cast::<ClientReceiver>()).portal;
@@ -70,7 +78,7 @@ unsafe fn portal_of(receiver: *mut pg_sys::DestReceiver) -> Option<pg_sys::Porta
     }
 }
 
-/// The function that takes rows in the server's own receiver; `None` if that is not built as expected.
+/// That function.
 fn client_receiver() -> Option<usize> {
     // SAFETY: a receiver of its own, told of a portal that it never reads, and destroyed again.
     unsafe {

@@ -62,6 +62,8 @@ mod scan_plan;
 mod serving_plan;
 mod started_under;
 
+use crate::error;
+
 pub use bound_portal_guard::Guard;
 pub use client_rows::ClientRows;
 pub use column_formats::keeps_text;
@@ -75,8 +77,11 @@ pub use scan::served;
 pub use serving_plan::swap_plan;
 pub use started_under::StartedUnder;
 
-/// Makes our scans known to the server. Called once, in the postmaster.
+/// Makes our scans known to the server, and looks at its receiver of rows. Called once, in the postmaster.
 pub fn register() {
     scan::register();
     placeholder_plan::register();
+    if !client_formats::look_at_receiver() {
+        error::log_unexpected("Rows go to clients one by one.");
+    }
 }

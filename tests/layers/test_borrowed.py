@@ -1,6 +1,7 @@
-"""What src/pg/server.rs repeats of headers agrees with them: every function and variable that it declares, by its types; of structures where their fields
-lie, not what functions in them take. So do numbers that other files repeat. Asks the C compiler, with the headers of the server that the library is built
-for. docs/architecture/borrowed.md lists what else is relied on."""
+"""What src/pg/server.rs and float_text.rs repeat of headers agrees with them: every function and variable that they declare, by its types; of structures
+where their fields lie, not what functions in them take. So do numbers and names of files that other files repeat, and no header knows more marks of
+processes or files that lead recovery. Asks the C compiler, with the headers of the server that the library is built for. docs/architecture/borrowed.md
+lists what else is relied on."""
 
 import itertools
 import os
@@ -14,9 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 import cluster  # noqa: E402  (it lives beside the other scripts)
 
-DECLARED = (ROOT / "src/pg/server.rs").read_text()
+DECLARED = "".join((ROOT / "src/pg" / name).read_text() for name in ("server.rs", "float_text.rs"))
 PRIMITIVES = {"c_int": "int", "c_char": "char", "c_long": "long", "c_void": "void", "usize": "size_t", "isize": "ssize_t", "bool": "bool",
-              "u8": "uint8", "u16": "uint16", "i32": "int32", "i64": "int64", "pg_tm": "struct pg_tm",
+              "u8": "uint8", "u16": "uint16", "i32": "int32", "i64": "int64", "f32": "float", "f64": "double", "pg_tm": "struct pg_tm",
               "CommMethods": "PQcommMethods", "SubXactStatus": "PgStat_SubXactStatus"}
 # Headers of other libraries need not be there.
 HEADERS = """#include "postgres.h"
@@ -28,17 +29,23 @@ HEADERS = """#include "postgres.h"
 #include "access/heapam_xlog.h"
 #include "access/htup_details.h"
 #include "access/xact.h"
+#include "access/xlog.h"
+#include "access/xlog_internal.h"
 #include "access/xlogrecovery.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_auth_members.h"
 #include "catalog/pg_cast.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_range.h"
+#include "common/shortest_dec.h"
 #include "libpq/libpq.h"
 #include "libpq/libpq-be.h"
 #include "nodes/pg_list.h"
+#include "pgstat.h"
 #include "storage/lwlock.h"
+#include "storage/proc.h"
 #include "utils/bytea.h"
+#include "utils/fmgrtab.h"
 #include "utils/memutils.h"
 #include "utils/pgstat_internal.h"
 #include "utils/timeout.h"
@@ -58,6 +65,7 @@ NUMBERS = [
     ("src/pg/server.rs", "MADV_DONTNEED", "MADV_DONTNEED"),
     ("src/serve/column_formats.rs", "BYTEA_OUTPUT_HEX", "BYTEA_OUTPUT_HEX"),
     ("src/export/ipc_stream.rs", "LARGEST_BYTEA", "MaxAllocSize"),
+    ("src/pg/float_text.rs", "LONGEST_FLOAT", "(DOUBLE_SHORTEST_DECIMAL_LEN-1)"),
     ("src/pg/object_ids.rs", "INTERNAL_LANGUAGE", "INTERNALlanguageId"),
     ("src/pg/object_ids.rs", "C_LANGUAGE", "ClanguageId"),
     ("src/pg/object_ids.rs", "SQL_LANGUAGE", "SQLlanguageId"),
@@ -81,6 +89,22 @@ NUMBERS = [
     ("src/invalidation/replay/rows.rs", "INPLACE", "XLOG_HEAP_INPLACE"),
     ("src/invalidation/replay/rows.rs", "MULTI_INSERT", "XLOG_HEAP2_MULTI_INSERT"),
 ]
+# The same for texts.
+TEXTS = [
+    ("src/pg/control_file.rs", "CONTROL_FILE", "XLOG_CONTROL_FILE"),
+    ("src/pg/control_file.rs", "STANDBY_FILE", "STANDBY_SIGNAL_FILE"),
+    ("src/pg/control_file.rs", "OTHER_RECOVERY_FILES", "RECOVERY_SIGNAL_FILE BACKUP_LABEL_FILE"),
+    ("src/restart.rs", "FILE", 'PGSTAT_STAT_PERMANENT_DIRECTORY"/pg_arrow_cache.saved"'),
+]
+# All macros whose names begin or end so. Of another one somebody has to find out what follows from it.
+KNOWN = {
+    # A process with a mark whose transactions snapshots leave out must publish nothing (`backend::is_vacuuming`).
+    r"PROC_[A-Z_]+ 0x\w+": {"PROC_IS_AUTOVACUUM", "PROC_IN_VACUUM", "PROC_IN_SAFE_IC", "PROC_VACUUM_FOR_WRAPAROUND", "PROC_IN_LOGICAL_DECODING",
+                            "PROC_AFFECTS_ALL_HORIZONS"},
+    # A file that has the server recover otherwise (`control_file::shut_down`). The map of tablespaces counts beside the label alone; the last one promotes.
+    r"\w+_SIGNAL_FILE|BACKUP_LABEL\w*|TABLESPACE_MAP\w*": {"RECOVERY_SIGNAL_FILE", "STANDBY_SIGNAL_FILE", "BACKUP_LABEL_FILE", "BACKUP_LABEL_OLD",
+                                                           "TABLESPACE_MAP", "TABLESPACE_MAP_OLD", "PROMOTE_SIGNAL_FILE"},
+}
 STRUCTURES = """
 _Static_assert(offsetof(PQcommMethods, flush) == 8, "");
 _Static_assert(offsetof(PQcommMethods, flush_if_writable) == 16, "");
@@ -97,6 +121,9 @@ _Static_assert(sizeof(((xl_xact_commit *) 0)->xact_time) == 8 && offsetof(xl_xac
 _Static_assert(sizeof(((xl_xact_abort *) 0)->xact_time) == 8 && offsetof(xl_xact_abort, xact_time) == 0, "");
 _Static_assert(MinSizeOfXactCommit == 8 && MinSizeOfXactAbort == 8 && sizeof(xl_xact_xinfo) == 4, "");
 _Static_assert(sizeof(xl_xact_twophase) == 4, "");
+// Larger pieces are asked for in another way (src/shmem.rs), and no function called by its number has this place (src/pg/built_in_functions.rs).
+_Static_assert(MaxAllocSize == (1 << 30) - 1, "");
+_Static_assert(InvalidOidBuiltinMapping == 0xFFFF, "");
 // Cells behind the head of a list (src/pg/tree_making.rs).
 _Static_assert(offsetof(List, initial_elements) == sizeof(List), "");
 // The column ROLE_OF_MEMBERSHIP (src/pg/compat/permissions.rs).
@@ -120,7 +147,7 @@ def c_type(text):
 def functions():
     """(header, name, arguments, type of what is returned) of each function that is declared."""
     for header, name, arguments, returned in re.findall(
-            r"///\s+(\S+\.h)\b[^\n]*\n(?:\s*///[^\n]*\n)*\s*pub (?:safe )?fn (\w+)\(([^)]*)\)(?: -> ([^;]+))?;", DECLARED):
+            r"///\s+(\S+\.h)\b[^\n]*\n(?:\s*///[^\n]*\n)*\s*(?:pub )?(?:safe )?fn (\w+)\(([^)]*)\)(?: -> ([^;]+))?;", DECLARED):
         yield header, name, [part.split(":", 1)[1] if ":" in part else part for part in arguments.split(",") if part.strip()], returned
 
 
@@ -148,7 +175,7 @@ def typed_as(name, declared):
 
 
 def compiler(source, option):
-    command = [os.environ.get("CC", "cc"), option, "-w", "-xc", f"-I{cluster.pg_config('--includedir-server')}", "-"]
+    command = [os.environ.get("CC", "cc"), *option.split(), "-w", "-xc", f"-I{cluster.pg_config('--includedir-server')}", "-"]
     return subprocess.run(command, input=HEADERS + source, text=True, capture_output=True)
 
 
@@ -163,7 +190,7 @@ def included(headers):
 
 class Borrowed(unittest.TestCase):
     def test_each_declaration_is_found(self):
-        self.assertEqual([name for _, name, _, _ in functions()], re.findall(r"\bpub (?:safe )?fn (\w+)", DECLARED))
+        self.assertEqual([name for _, name, _, _ in functions()], re.findall(r"\bfn (\w+)\([^)]*\)(?: -> [^;{]+)?;", DECLARED))
         self.assertEqual([name for _, name, _ in variables()], re.findall(r"\bpub static (?:mut )?(\w+)", DECLARED))
         self.assertGreater(len(list(functions())), 50)
         self.assertGreater(len(variables()), 5)
@@ -187,6 +214,18 @@ class Borrowed(unittest.TestCase):
             self.assertEqual(len(numbers), len(repeated.split()), (path, name))
             alike += [f'_Static_assert({word} == {number}, "{path}: {name}");\n' for word, number in zip(repeated.split(), numbers)]
         self.assertEqual(compiled("".join(alike)), "")
+
+    def test_texts_are_those_of_the_headers(self):
+        for path, name, repeated in TEXTS:
+            [written] = re.findall(rf"\bconst {name}: [^=]+ = ([^;]+);", (ROOT / path).read_text())
+            texts = re.findall(r'"([^"]*)"', written)
+            found = compiler("\n".join(repeated.split()), "-E").stdout.splitlines()[-len(texts):]
+            self.assertEqual(texts, ["".join(re.findall(r'"([^"]*)"', line)) for line in found], (path, name))
+
+    def test_no_header_knows_more(self):
+        macros = compiler("", "-dM -E").stdout
+        for names, known in KNOWN.items():
+            self.assertEqual({found.split()[0] for found in re.findall(rf"^#define ({names})\b", macros, re.M)}, known)
 
     def test_a_wrong_declaration_is_found(self):
         self.assertIn("conflicting types", compiled("extern int GetCurrentTransactionNestLevel(int level);\n"))
