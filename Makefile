@@ -20,13 +20,13 @@ PG_MAJOR = $(shell $(PG_CONFIG) --version | sed -E 's/[^0-9]*([0-9]+).*/\1/')
         test-long test-postgres test-drivers test-monitoring test-others test-matrix test-mutants test-pg-upgrade test-packages deb dist audit-functions audit-dependencies miri loom coverage valgrind soak $(SUITES:%=test-%)
 
 help:
-	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE'
+	@echo 'make demo            a private server, a dashboard of 8 queries, cold, warm and after an UPDATE; draws target/demo.svg'
 	@echo 'make demo-replica    a primary without the library and two standbys with it, read through libpq while rows arrive; a minute'
 	@echo 'make test            all tests; the last line reads "N passed, N failed"'
 	@echo 'make test-long       random tests with more rounds, and the oracles for longer'
 	@echo 'make test-SUITE      one of: $(SUITES)'
 	@echo 'make test-postgres   the test suites of PostgreSQL itself, with and without the library'
-	@echo 'make test-drivers    a dashboard with relative dates through drivers of Python, Java, Go, Node and ODBC, and PgBouncer'
+	@echo 'make test-drivers    a dashboard with relative dates through drivers of Python, Java, Go, Node and ODBC, and PgBouncer; pages of ORMs'
 	@echo 'make test-monitoring the dashboard of monitoring/ through Debian'\''s exporter and Prometheus'
 	@echo 'make test-others     beside pgaudit, pg_stat_statements, hypopg, pg_cron and others that Debian has; ten minutes'
 	@echo 'make test-matrix     all suites on PostgreSQL 15, 17 and 18, in chroots that it makes; as root, some two hours'

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The demo: a dashboard of eight queries, uncached, cached, and after an UPDATE. Every figure printed is measured here.
 
-DEMO_KEEP=1 leaves the server running and prints how to connect to it.
+DEMO_KEEP=1 leaves the server running and prints how to connect to it; DEMO_PICTURE names the file of the picture.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ import pyarrow as pa
 from psycopg.pq import ExecStatus
 
 import dataset
+import picture
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -108,7 +109,8 @@ def show(dashboard, sql):
 
 
 def measure(dashboard):
-    """Uncached, storing, warm. Returns whether every repeat was a hit with the uncached answer."""
+    """Uncached, storing, warm. Returns whether every repeat was a hit with the uncached answer, and the times of each
+    query: name → (uncached, warm)."""
     progress(f"running the dashboard without the cache, {UNCACHED_PASSES} times")
     dashboard.caching(False)
     uncached, rows, expected = {}, {}, {}
@@ -125,21 +127,23 @@ def measure(dashboard):
     warm = [dashboard.one_pass() for _ in range(WARM_PASSES)]
     equal = dashboard.digests() == expected
 
-    lines, all_hits = [], True
+    lines, times, all_hits = [], {}, True
     for name in dashboard.queries:
         hit_ms = statistics.median(answers[name][0] for answers in warm)
         statuses = {answers[name][1] for answers in warm}
         all_hits = all_hits and statuses == {"HIT"}
+        times[name] = uncached[name], hit_ms
         lines.append([name, f"{rows[name]:,}", f"{uncached[name]:.1f}", f"{stored[name][0]:.1f}", f"{hit_ms:.2f}",
                       f"{uncached[name] / hit_ms:.0f}×", f"{stored[name][1]}, then {' '.join(sorted(statuses))}"])
     print()
     table(["query", "rows", "uncached ms", "storing ms", "hit ms", "speed-up", "status"], lines)
     print(f"\n  all values equal to the uncached answers: {'yes' if equal else 'NO'}\n")
-    return all_hits and equal
+    return all_hits and equal, times
 
 
 def after_update(dashboard):
-    """One UPDATE of one table: exactly the queries over it miss, once. Returns whether that is what happened."""
+    """One UPDATE of one table: exactly the queries over it miss, once. Returns whether that is what happened, and of each
+    query the time of the first run after it, and whether it reads the table."""
     update = "UPDATE stores SET floor_area = floor_area + 10 WHERE region = 'North'"
     progress(update)
     dashboard.execute(update)
@@ -149,16 +153,17 @@ def after_update(dashboard):
     equal = dashboard.digests() == cached
     dashboard.caching(True)
 
-    lines, as_promised = [], True
+    lines, times, as_promised = [], {}, True
     for name, sql in dashboard.queries.items():
         over_stores = re.search(r"\b(FROM|JOIN) stores\b", sql) is not None
         missed, hit_again = first[name][1] in ("MISS", "STALE"), second[name][1] == "HIT"
         as_promised = as_promised and hit_again and (missed if over_stores else first[name][1] == "HIT")
+        times[name] = first[name][0], over_stores
         lines.append([name, "yes" if over_stores else "no", first[name][1], second[name][1]])
     print()
     table(["query", "reads stores", "first run", "second run"], lines)
     print(f"\n  all values equal to the uncached answers after the UPDATE: {'yes' if equal else 'NO'}\n")
-    return as_promised and equal
+    return as_promised and equal, times
 
 
 def show_insides(dashboard):
@@ -183,6 +188,11 @@ def show_insides(dashboard):
     print()
 
 
+def show_picture(measured):
+    files = picture.write(measured, dataset.SALES, Path(os.environ.get("DEMO_PICTURE", ROOT / "target" / "demo.svg")))
+    print("  a picture of these times: " + ", ".join(map(str, files)) + "\n")
+
+
 def main():
     keep = os.environ.get("DEMO_KEEP") == "1"
     private.exit_on_sigterm()
@@ -192,9 +202,11 @@ def main():
         server.start()
         dataset.load(server, progress)
         dashboard = Dashboard(server.dsn())
-        as_promised = measure(dashboard)
-        as_promised = after_update(dashboard) and as_promised
+        all_hits, before = measure(dashboard)
+        missed_once, after = after_update(dashboard)
+        as_promised = all_hits and missed_once
         show_insides(dashboard)
+        show_picture([picture.Answers(name, *before[name], *after[name]) for name in before])
         dashboard.connection.close()
         progress("done")
     except BaseException:

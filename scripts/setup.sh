@@ -135,6 +135,7 @@ others_packages() {
         pg-track-settings repack; do
         installed "postgresql-$major-$name" || missing+=("postgresql-$major-$name")
     done
+    installed pgbadger || missing+=(pgbadger)
     [ "${#missing[@]}" -gt 0 ] || return 0
     say "installing ${missing[*]}"
     as_root apt-get update -qq || say "apt-get update failed"
@@ -153,6 +154,7 @@ drivers_packages() {
     command -v go >/dev/null || missing+=(golang-go)
     command -v node >/dev/null || missing+=(nodejs)
     command -v npm >/dev/null || missing+=(npm)
+    command -v mvn >/dev/null || missing+=(maven)
     [ "${#missing[@]}" -gt 0 ] || return 0
     say "installing ${missing[*]}; their services stay off"
     as_root apt-get update -qq || say "apt-get update failed"

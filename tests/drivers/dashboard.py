@@ -6,16 +6,28 @@ dates instead.
 
 import re
 
+# A page that binds another value each time: a miss.
+ANOTHER_QUESTION = "another question"
+
 
 class Panel:
-    def __init__(self, name, sql, parameters=(), one_row=False, in_cursors=True):
+    def __init__(self, name, sql, parameters=(), one_row=False, in_cursors=True, statements=1, refused=None):
         """`one_row`: the answer has one row at most, and the server can tell from the plan. `in_cursors`: it is also read by way of
-        cursors and named portals."""
+        cursors and named portals. `statements`: how many it takes. `refused`: the reason by which it is never a hit, or
+        ANOTHER_QUESTION."""
         self.name, self.sql, self.parameters = name, " ".join(sql.split()), list(parameters)
-        self.one_row, self.in_cursors = one_row, in_cursors
+        self.one_row, self.in_cursors, self.statements, self.refused = one_row, in_cursors, statements, refused
 
     def read_by(self, mode):
         return (self.one_row or not mode.one_row) and (self.in_cursors or not mode.cursor)
+
+    def answered(self, done):
+        """Is what was counted of a run but the first as it should be?"""
+        if self.refused is None:
+            return done.hits == self.statements and done.misses == 0
+        if self.refused == ANOTHER_QUESTION:
+            return done.hits == 0 and done.misses == self.statements
+        return done.hits == 0 and self.refused in done.reasons
 
     def text(self, placeholder, clock):
         """The statement in the words of a driver: `placeholder(n)` is its n-th parameter, `clock(expression)` is what stands

@@ -68,6 +68,8 @@ DRIVERS = [
         Mode("fetch", runs=UNTIL_GENERIC), Mode("fetchrow", one_row=True), Mode("fetchval", one_row=True), Mode("cursor", cursor=True),
         Mode("fetch, no statement cache", pooled=True), Mode("fetchrow, no statement cache", one_row=True, pooled=True),
     ], "asyncpg", "read_asyncpg.py"),
+    # What has parameters cannot be a COPY, so ADBC sends it as it is.
+    python("ADBC", dollar, [Mode("COPY"), Mode("COPY off")], "adbc_driver_postgresql", "read_adbc.py"),
     python("SQLAlchemy", colon, [Mode("plain"), Mode("stream_results", cursor=True)], "sqlalchemy", "read_sqlalchemy.py"),
     python("Django", percent, [Mode("list"), Mode("iterator()", cursor=True), Mode("iterator() in atomic()", cursor=True)], "django", "read_django.py",
            panels=DJANGO_PANELS),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes what the drivers' programs need, in target/drivers: a Python environment, the jar of pgjdbc, the packages of Node, and the programs in
-# Java and Go. What cannot be had is named and left out; run.py then reports its modes as NOT RUN. Run by scripts/setup.sh drivers.
+# Java and Go; and the same for the tools of tools.py, and the examples of clients/. What cannot be had is named and left out; run.py then reports its modes as NOT RUN. Run by scripts/setup.sh drivers.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -44,7 +44,7 @@ java_program() {
     curl --fail --silent --show-error --location --max-time 300 -o "$jar.part" "$maven/$jdbc/postgresql-$jdbc.jar" &&
         printf '%s  %s\n' "$jdbc_sha256" "$jar.part" | sha256sum --check --quiet &&
         mv "$jar.part" "$jar" &&
-        javac -Xlint:all -d "$made/java" -cp "$jar" "$here/programs/java/ReadJdbc.java"
+        javac -Xlint:all -d "$made/java" -cp "$jar" "$here"/programs/java/*.java
 }
 
 go_program() {
@@ -53,8 +53,41 @@ go_program() {
     (cd "$here/programs/go" && GOTOOLCHAIN=local GOFLAGS=-mod=readonly go build -o "$made/read_pgx" .)
 }
 
+# Without their scripts, which would download programs. Prisma's client is made of its schema; the program that Prisma would download for
+# that takes no part in it.
+tool_packages() {
+    command -v npm >/dev/null || return 1
+    rm -rf "$made/tools"
+    mkdir -p "$made/tools"
+    cp "$here"/programs/tools/node/{package.json,schema.prisma} "$made/tools/"
+    npm --prefix "$made/tools" install --ignore-scripts --no-package-lock --silent --no-audit --no-fund >/dev/null &&
+        (cd "$made/tools" && PRISMA_SCHEMA_ENGINE_BINARY=/bin/true node_modules/.bin/prisma generate --schema schema.prisma >/dev/null)
+}
+
+tool_jars() {
+    command -v mvn >/dev/null || return 1
+    rm -rf "$made/jars"
+    mvn --quiet --batch-mode --file "$here/programs/tools/java/pom.xml" dependency:copy-dependencies -DoutputDirectory="$made/jars"
+}
+
+tool_programs() {
+    [ -d "$made/java" ] && [ -d "$made/jars" ] || return 1
+    rm -rf "$made/java-tools"
+    javac -Xlint:all,-processing,-classfile -proc:none -d "$made/java-tools" -cp "$made/pgjdbc.jar:$made/java:$made/jars/*" \
+        "$here"/programs/tools/java/*.java "$here/../../clients/java/ReadArrow.java"
+}
+
+go_example() {
+    command -v go >/dev/null || return 1
+    (cd "$here/../../clients/go" && GOTOOLCHAIN=local GOFLAGS=-mod=readonly go build -o "$made/read_arrow" .)
+}
+
 mkdir -p "$made"
 step python "$here/requirements.txt" -- python_packages
 step node "$here"/programs/node/package*.json -- node_packages
-step java "$here/programs/java/ReadJdbc.java" -- java_program
+step java "$here"/programs/java/*.java -- java_program
 step go "$here"/programs/go/* -- go_program
+step tools "$here"/programs/tools/node/{package.json,schema.prisma} -- tool_packages
+step jars "$here/programs/tools/java/pom.xml" -- tool_jars
+step java-tools "$here"/programs/{java,tools/java}/*.java "$here/programs/tools/java/pom.xml" "$here/../../clients/java/ReadArrow.java" -- tool_programs
+step go-example "$here"/../../clients/go/* -- go_example

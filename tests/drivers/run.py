@@ -1,27 +1,33 @@
 #!/usr/bin/env python3
-"""Reads a dashboard with relative dates through real drivers: is every statement a hit the second time, with the values that
-executing it gives? Run by `make test-drivers`.
+"""Reads a dashboard with relative dates through real drivers, and pages of tools that make their SQL themselves: is every statement a
+hit the second time, with the values that executing it gives? Run by `make test-drivers`.
 
-    tests/drivers/run.py [--literal-dates] [DRIVER…]
+    tests/drivers/run.py [--literal-dates] [--log] [--write] [DRIVER…]
 
-A mode passes if each statement was one hit in every run but the first, and all its rows were equal to those of a role for which the
-cache is off. `--literal-dates` writes literals in the place of what reads the clock. The status is 0 if nothing failed, 69 if
-nothing failed and something could not be run, else 1.
+A mode passes if each statement was one hit in every run but the first, but for those that tools.py calls refused, and all its rows were
+equal to those of a role for which the cache is off. `--literal-dates` writes literals in the place of what reads the clock; `--log`
+keeps what each driver has sent in `target/drivers/NAME, MODE.log`; `--write` puts the results of all tools into docs/tools/README.md.
+The status is 0 if nothing failed, 69 if nothing failed and something could not be run, else 1.
 """
 
 import argparse
+import contextlib
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
 from urllib.parse import quote_plus, unquote_plus
 
+import examples
 import modes
+import tools
 from server import CACHED, DATABASE, UNCACHED, Pooler, Server, private
 
 UNAVAILABLE = 69
-ANSWER_TIMEOUT_S = 60
+TABLE, BEGIN, END = private.ROOT / "docs" / "tools" / "README.md", "<!-- made by tests/drivers/run.py -->", "<!-- end -->"
+ANSWER_TIMEOUT_S = 300
 STARTED = time.monotonic()
 
 
@@ -75,9 +81,11 @@ class Program:
 
 
 class Outcome:
-    def __init__(self, statements, runs, equal, notes):
-        """`runs`: how many statements of each run were hits."""
-        self.statements, self.runs, self.equal, self.notes = statements, runs, equal, notes
+    def __init__(self, panels, runs, equal, notes):
+        """`runs`: how many panels of each run were hits."""
+        self.statements = sum(panel.refused is None for panel in panels)
+        self.refused = [panel.refused for panel in panels if panel.refused]
+        self.runs, self.equal, self.notes = runs, equal, notes
 
     @property
     def passed(self):
@@ -85,8 +93,8 @@ class Outcome:
 
 
 class Test:
-    def __init__(self, server, pooler, literal):
-        self.server, self.pooler, self.literal = server, pooler, literal
+    def __init__(self, server, pooler, literal, log):
+        self.server, self.pooler, self.literal, self.log = server, pooler, literal, log
 
     def clock(self, expression):
         """What stands in the place of an expression that reads the clock: itself, or what it is now."""
@@ -122,9 +130,9 @@ class Test:
                     before = self.server.counters()
                     rows = program.ask("read", *words)
                     done = self.server.counters().since(before)
-                    hit = done.hits == 1 and done.misses == 0
-                    hits += hit
-                    if number > 1 and not hit:
+                    answered = panel.answered(done)
+                    hits += answered and panel.refused is None
+                    if number > 1 and not answered:
                         why = " ".join(sorted(done.reasons)) or "no reason"
                         notes.setdefault(f"run {number}: {done.hits} hits, {done.misses} misses, {why}", []).append(panel.name)
                     if rows != expected[panel]:
@@ -133,7 +141,7 @@ class Test:
                 runs.append(hits)
         finally:
             program.close()
-        return Outcome(len(statements), runs, equal, [f"{what}: {', '.join(names)}" for what, names in notes.items()])
+        return Outcome(statements, runs, equal, [f"{what}: {', '.join(names)}" for what, names in notes.items()])
 
     def expected(self, driver, mode, statements):
         """Panel → rows, as a role gets them for which the cache is off."""
@@ -170,13 +178,16 @@ def attempt(test, driver, mode):
         return [*name, "", "", "NOT RUN"], [missing], None
     progress(f"{name[0]}: {name[1]}")
     try:
-        outcome = test.run(driver, mode)
+        with test.server.logged(f"{driver.name}, {mode.name}" if test.log else None):
+            outcome = test.run(driver, mode)
     except ReadFailed as error:
         return [*name, "", "", "FAILED"], [str(error)], False
     hits = f"{outcome.runs[1]} of {outcome.statements}"
     later = sum(outcome.runs[2:])
     if later > 0:
         hits += f", later {later} of {outcome.statements * (mode.runs - 2)}"
+    if outcome.refused:
+        hits += f"; refused: {', '.join(sorted(outcome.refused))}"
     return [*name, str(outcome.statements), hits, "yes" if outcome.equal else "NO"], outcome.notes, outcome.passed
 
 
@@ -187,7 +198,7 @@ def read_all(test, chosen):
 
 def report(results):
     print()
-    table([["driver", "mode", "statements", "hits at the second run", "values equal"], *(line for line, _, _ in results)])
+    table([["driver", "mode", "panels", "hits at the second run", "values equal"], *(line for line, _, _ in results)])
     for line, notes, _ in results:
         if notes:
             print(f"\n  {line[0]}, {line[1]}:")
@@ -200,23 +211,39 @@ def report(results):
     sys.exit(1 if failed else UNAVAILABLE if not_run else 0)
 
 
+def write(results):
+    """The table of docs/tools/README.md, which is that of all tools."""
+    lines = {}
+    for line, notes, passed in results:
+        lines.setdefault(line[0], []).append((line, passed))
+    rows = ["| tool | version | mode | pages | hits |", "|---|---|---|---|---|"]
+    for tool in tools.TOOLS:
+        for line, passed in lines.get(tool.name, []):
+            if not passed:
+                sys.exit(f"{tool.name} has not passed, so {TABLE.name} stays as it is")
+            rows.append(f"| [{tool.name}]({tool.page}.md) | {tool.version} | {line[1]} | {line[2]} | {line[3]} |")
+    before, begin, _, end, after = re.split(f"({re.escape(BEGIN)})(.*?)({re.escape(END)})", TABLE.read_text(), flags=re.DOTALL)
+    TABLE.write_text("\n".join([before + begin, *rows, end + after]))
+
+
 def main():
-    names = [driver.name for driver in modes.DRIVERS]
+    drivers = [*modes.DRIVERS, *tools.TOOLS, *examples.EXAMPLES]
+    names = [driver.name for driver in drivers]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--literal-dates", action="store_true")
+    for option in ("--literal-dates", "--log", "--write"):
+        parser.add_argument(option, action="store_true")
     parser.add_argument("drivers", nargs="*", metavar="DRIVER", help=", ".join(names))
     arguments = parser.parse_args()
     unknown = [name for name in arguments.drivers if name not in names]
     if unknown:
         parser.error(f"no such driver: {' '.join(unknown)}; there are {' '.join(names)}")
-    chosen = [driver for driver in modes.DRIVERS if not arguments.drivers or driver.name in arguments.drivers]
+    chosen = [driver for driver in drivers if not arguments.drivers or driver.name in arguments.drivers]
     private.exit_on_sigterm()
     with Server(progress) as server:
-        if not Pooler.there():
-            results = read_all(Test(server, None, arguments.literal_dates), chosen)
-        else:
-            with Pooler(server) as pooler:
-                results = read_all(Test(server, pooler, arguments.literal_dates), chosen)
+        with Pooler(server) if Pooler.there() else contextlib.nullcontext() as pooler:
+            results = read_all(Test(server, pooler, arguments.literal_dates, arguments.log), chosen)
+    if arguments.write:
+        write(results)
     report(results)
 
 

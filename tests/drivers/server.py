@@ -1,5 +1,6 @@
 """The private server that the drivers read, with the demo's tables, and the pooler before it."""
 
+import contextlib
 import os
 import secrets
 import subprocess
@@ -47,7 +48,9 @@ class Server:
             dataset.load_star_schema(self.cluster, SALES, self.progress)
             self.cluster.psql("CREATE EXTENSION pg_arrow_cache")
             for role in (CACHED, UNCACHED):
-                self.cluster.psql(f"CREATE ROLE {role} LOGIN PASSWORD '{self.password}'; GRANT pg_read_all_data TO {role}")
+                # FOR UPDATE asks for the right to UPDATE.
+                self.cluster.psql(f"CREATE ROLE {role} LOGIN PASSWORD '{self.password}'; GRANT pg_read_all_data TO {role};"
+                                  f"GRANT UPDATE ON stores TO {role}")
             self.cluster.psql(f"ALTER ROLE {UNCACHED} SET pg_arrow_cache.enabled = off")
             self.control = psycopg.connect(self.cluster.dsn(), autocommit=True)
             # What the test itself asks must not count.
@@ -67,6 +70,20 @@ class Server:
 
     def value(self, sql):
         return self.control.execute(sql).fetchone()[0]
+
+    @contextlib.contextmanager
+    def logged(self, name):
+        """Keeps the statements of what is read meanwhile in a file of this name, unless there is none."""
+        if name is None:
+            yield
+            return
+        for role in (CACHED, UNCACHED):
+            self.control.execute(f"ALTER ROLE {role} SET log_statement = 'all'")
+        start = self.cluster.log.stat().st_size
+        yield
+        with open(self.cluster.log) as log, open(ROOT / "target" / "drivers" / f"{name}.log", "w") as kept:
+            log.seek(start)
+            kept.writelines(log)
 
     def counters(self):
         return Counters(*self.control.execute("SELECT hits, misses + stale FROM arrow_cache.stats").fetchone(),

@@ -11,6 +11,8 @@ as NOT RUN. The status is 0 if nothing failed, 69 if nothing failed and somethin
 
 import argparse
 import re
+import shutil
+import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
@@ -37,6 +39,8 @@ class Library:
     settings: dict = field(default_factory=dict)
     # It does not let those that are preloaded before it have shared memory, whichever they are.
     is_first: bool = False
+    # It is a program that reads the server's log.
+    is_program: bool = False
 
     @property
     def libraries(self):
@@ -49,7 +53,9 @@ class Library:
 
     @property
     def version(self):
-        """As its control file has it, or nothing."""
+        """As its control file has it, or what the program says, or nothing."""
+        if self.is_program:
+            return self.is_there and re.search(r"[\d.]+", subprocess.check_output([self.name, "--version"], text=True))[0]
         control = private.Path(private.pg_config("--sharedir")) / "extension" / f"{self.name}.control"
         if not control.exists():
             return None
@@ -57,6 +63,8 @@ class Library:
 
     @property
     def is_there(self):
+        if self.is_program:
+            return shutil.which(self.name) is not None
         folder = private.Path(private.pg_config("--pkglibdir"))
         is_extension = self.version is not None or self.name == "auto_explain"
         return is_extension and all((folder / f"{name}.so").exists() for name in self.libraries)
@@ -81,6 +89,8 @@ LIBRARIES = [
     Library("plpgsql_check", workers.plpgsql_check, ["plpgsql", "plpgsql_check"]),
     Library("pg_track_settings", workers.pg_track_settings, []),
     Library("pg_repack", workers.pg_repack, []),
+    Library("pgbadger", workers.pgbadger, [],
+            {"log_min_duration_statement": "0", "log_line_prefix": f"'{workers.LINE_PREFIX}'", "lc_messages": "'C'"}, is_program=True),
     # Not in Debian 12.
     Library("credcheck", None),
     Library("pg_hint_plan", None),

@@ -42,6 +42,12 @@ def until(what, action):
     return found
 
 
+def shown(beginning):
+    """The lines of docs/neighbours.md that begin so."""
+    lines = (ROOT / "docs" / "neighbours.md").read_text().splitlines()
+    return [line for line in lines if line.startswith(beginning)]
+
+
 class Server:
     """Use it as a context manager."""
 

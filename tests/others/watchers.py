@@ -2,7 +2,7 @@
 
 import re
 
-from server import Failed, Session, dataset, expect
+from server import Failed, Session, dataset, expect, shown
 from statements import QUERIES, SCRIPTS, of_demo
 
 # Name of a step, what is set for it, and whether the data are changed before it.
@@ -109,8 +109,21 @@ def pgaudit(server):
         statements = every_statement() if audit == "session and object" else [*QUERIES, *SCRIPTS]
         for name, problem in comparison.run(statements):
             yield f"{audit}: {name}", problem
+    yield "the records of a miss and a hit are those of docs/neighbours.md", documented(server)
     yield "what a function reads is audited when it is executed", functions_read(server)
     yield from counted(server)
+
+
+def documented(server):
+    settings = {**AUDIT_TO_CLIENT, "pgaudit.log": "'read'", "pgaudit.log_relation": "on", "pgaudit.log_rows": "on"}
+    with Session(server) as session:
+        session.execute("SELECT arrow_cache.flush()")
+    with Session(server, settings) as session:
+        for _ in range(2):
+            session.execute("SELECT count(*) FROM readings WHERE v > 7").fetchall()
+        records = list(session.notices)
+        expect(session.value("SELECT arrow_cache.last_status()") == "HIT", "no hit")
+    return same(records, shown("AUDIT: "), "shown")
 
 
 def functions_read(server):

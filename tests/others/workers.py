@@ -1,11 +1,12 @@
 """Libraries that do something: each does it as without the cache, and answers stay right."""
 
+import re
 import subprocess
 import threading
 import time
 
 import psycopg
-from server import Session, expect, until
+from server import Session, expect, shown, until
 from statements import QUERIES
 from watchers import Comparison
 
@@ -309,3 +310,30 @@ def _rewritten(server):
         done.set()
         thread.join()
     expect(not wrong and reads[0] > 10, f"{len(wrong)} of {reads[0]} answers were wrong: {wrong[:3]}")
+
+
+# What reads the log
+
+LINE_PREFIX = "%t [%p]: db=%d,user=%u,app=%a,client=%h "
+
+
+def pgbadger(server):
+    for mode in ("simple", "bind"):
+        yield _check(f"hits are statements of the log, {mode}", _reported, server, mode)
+
+
+def _reported(server, mode):
+    """One miss and three hits."""
+    position = server.log_size
+    with Session(server) as session:
+        session.execute("SELECT arrow_cache.flush()")
+        for status in ("MISS", "HIT", "HIT", "HIT"):
+            session.run(QUERIES[0], mode, "")
+            expect(session.value("SELECT arrow_cache.last_status()") == status, f"no {status}")
+    command = ["pgbadger", "--quiet", "--format", "stderr", "--prefix", LINE_PREFIX, "--extension", "text", "--outfile", "-", "-"]
+    report = subprocess.run(command, input=server.log_from(position), text=True, capture_output=True, check=True).stdout
+    frequent = report.partition("- Most frequent queries (N)")[2]
+
+    def lines(text):
+        return [re.sub(r"\d+ms", "…ms", line.split(") ", 1)[1]) for line in text if "from readings" in line and ") 4 - " in line]
+    expect(lines(frequent.splitlines()) == lines(shown("1) ")) != [], frequent[:600])

@@ -1,20 +1,13 @@
-// Reads through node-postgres: plain, named statements, pg-cursor. talk.py describes the lines that it reads and writes.
+// Reads through node-postgres: plain, named statements, pg-cursor.
 'use strict';
 
-const path = require('path');
-const readline = require('readline');
-
-// The packages lie in the folder that prepare.sh made, and not beside this file.
-const installed = (name) => require(path.join(process.argv[2], 'node_modules', name));
+const { installed, serve } = require('./talk');
 const { Client } = installed('pg');
 const Cursor = installed('pg-cursor');
 
 const PART = 500;
 let mode;
 let client;
-
-const decoded = (word) => decodeURIComponent(word.replace(/\+/g, '%20'));
-const field = (value) => (value === null ? '-' : '=' + encodeURIComponent(String(value)));
 
 // The texts of the server: what JavaScript makes of dates and numbers is not what is compared.
 const asText = { getTypeParser: () => (value) => value };
@@ -45,20 +38,4 @@ async function inParts(sql, parameters) {
   return rows;
 }
 
-async function answer(line) {
-  const [request, ...words] = line.split(' ').map(decoded);
-  const lines = [];
-  try {
-    if (request === 'open') await open(words);
-    else if (request === 'read') for (const row of await read(words)) lines.push(['row', ...row.map(field)].join(' '));
-    else await client.end();
-    lines.push('done');
-  } catch (error) {
-    lines.push('failed ' + encodeURIComponent(String(error)));
-  }
-  process.stdout.write(lines.join('\n') + '\n');
-}
-
-(async () => {
-  for await (const line of readline.createInterface({ input: process.stdin })) await answer(line);
-})();
+serve({ open, read, close: () => client.end() });
