@@ -146,6 +146,12 @@ settings! {
     c"Computes each query from stored parts that can be, from its first run on."
     c"For tests: whatever the query takes, and however few partitions there are."
 
+    /// Developer option: each query that parts in a grain can answer is answered from them, from its first run on.
+    DEBUG_FORCE_GRAINS: bool = false;
+    define_bool_guc(c"pg_arrow_cache.debug_force_grains"), Suset, NO_SHOW_ALL;
+    c"Computes each query from stored parts that others with other constants can share, if there are such."
+    c"For tests: however many rows the parts have. Beside debug_force_fragments."
+
     /// The version of this library. Nobody can set it. Scripts of the extension ask for it.
     VERSION: Option<CString> = Some(VERSION_TEXT);
     define_string_guc(c"pg_arrow_cache.version"), Internal, DISALLOW_IN_FILE;
@@ -263,6 +269,11 @@ pub fn fragment_min_time() -> Duration {
 /// Returns true if each query that can be computed from fragments is, from its first run on.
 pub fn debug_force_fragments() -> bool {
     now(&DEBUG_FORCE_FRAGMENTS)
+}
+
+/// Returns true if each query that parts in a grain can answer is answered from them.
+pub fn debug_force_grains() -> bool {
+    now(&DEBUG_FORCE_GRAINS)
 }
 
 /// Longest time that a statement waits for another one that computes the same answer.

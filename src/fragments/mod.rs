@@ -17,11 +17,15 @@
 //! Zones (`zones`) have one plan for each of them, one for all at once (`zone_pass`, planned with `zone_stats`), and
 //! one that makes a part of several (`zone_merge`).
 //!
+//! Statements that differ in the constants of their conditions may share parts (`grains`): the parts have all values of
+//! the columns that these name, and the combined query asks the conditions of their rows.
+//!
 //! A part is planned and run as a statement of its own, by the server's own functions: nothing of the statement around
 //! it can reach into what is stored, and the hooks of other libraries see one statement. All state belongs to one query
 //! of this backend.
 
 mod admission;
+mod grains;
 mod key;
 mod part_plan;
 mod part_run;
@@ -41,6 +45,7 @@ mod zones;
 
 pub use path::{attend as attend_paths, attends as attends_paths, end};
 pub use planning::{Combination, add_dependencies, combine, combine_moving, is_undecided};
+pub use scan::grain_of;
 pub use unplanned::planned_after_all;
 pub use zone_stats::{tell_of_zones, tells_of};
 pub use zones::{is_read_whole, least_blocks as least_zoned_blocks};

@@ -127,6 +127,12 @@ impl Computed {
         }
     }
 
+    /// How many rows there are.
+    pub fn count(&self) -> i64 {
+        // SAFETY: made by `run`.
+        unsafe { kept!(pg_sys::tuplestore_tuple_count(self.rows)) }
+    }
+
     /// Writes the next row into the values of a slot. False at the end.
     ///
     /// # Safety

@@ -9,6 +9,7 @@ use arrow_cache_core::versions::zones::Zones;
 use pgrx::pg_sys;
 
 use super::admission::{self, Worth};
+use super::grains;
 use super::key::PartKeys;
 use super::part_run::{Computed, Surroundings};
 use super::part_state::{PartState, Rows, found_zones, free};
@@ -40,6 +41,8 @@ pub struct Parts {
     zones: Option<ZoneParts>,
     /// The rows of all zones, if they were read at once.
     pass: Option<Pass>,
+    /// What is known of the grain of the parts is found by this; 0 if they are in none.
+    grain: u64,
     /// The relations that every part reads, beside its leaf.
     dimensions: Vec<pg_sys::Oid>,
     /// The part that is read now.
@@ -99,6 +102,7 @@ impl Parts {
                 },
                 zones: recipe.zones,
                 pass: None,
+                grain: recipe.grain,
                 surroundings: Surroundings {
                     state: std::ptr::null_mut(),
                     snapshot,
@@ -246,7 +250,9 @@ impl Parts {
                             count(Counter::FragmentsComputed, 1);
                         }
                         let source = || part.source(self.zones, self.surroundings.snapshot, slot);
-                        part.rows = Rows::Computed(Computed::run(source, part.key, &self.surroundings, false));
+                        let computed = Computed::run(source, part.key, &self.surroundings, false);
+                        check_size(self.grain, computed.count());
+                        part.rows = Rows::Computed(computed);
                         continue;
                     }
                     Rows::Stored(hold) => {
@@ -313,7 +319,9 @@ impl Parts {
             keys.extend(to_store.zip(part.key).map(|(own, key)| (own.first / size, key)));
             part.forget_stored(Rows::Read);
         }
-        self.pass = Some(Pass::run(plan, zones.one, &keys, &self.surroundings));
+        let pass = Pass::run(plan, zones.one, &keys, &self.surroundings);
+        check_size(self.grain, pass.count() / counts.len() as i64);
+        self.pass = Some(pass);
     }
 
     /// Goes back to the first row. What was computed is computed again: it gives the same rows, and nothing keeps them
@@ -387,6 +395,13 @@ fn asked_now(
     let mut found = asked.leaves(recipe.part.relation).ok()?.leaves.into_iter().peekable();
     let leaves = recipe.leaves.iter().map(|part| found.next_if(|leaf| leaf.relation == part.relation)).collect();
     found.next().is_none().then_some((asked, leaves))
+}
+
+/// Notes that a grain is not worth it if a part has too many rows.
+fn check_size(grain: u64, rows: i64) {
+    if let Some(store) = shmem::store().filter(|_| grain != 0 && !grains::is_small(rows as f64)) {
+        grains::refuse(&store, grain);
+    }
 }
 
 fn count(counter: Counter, times: u64) {

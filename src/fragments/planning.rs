@@ -3,14 +3,15 @@
 //! that is run once, and at once, needs none for a part that is stored now: if that is gone when the plan starts, the
 //! client's query is planned after all (`unplanned`). Keeps nothing.
 
+use std::cell::OnceCell;
 use std::time::Instant;
 
-use arrow_cache_core::versions::zones::Zones;
 use pgrx::pg_sys;
 
 use super::admission::{self, Worth};
+use super::grains::{self, InGrain};
 use super::key::PartKeys;
-use super::recipe::{LeafPart, Recipe, columns_of};
+use super::recipe::{LeafPart, Recipe, ZoneParts, columns_of};
 use super::split_aggregates::take_states;
 use super::{part_plan, path, zones};
 use crate::invalidation::own_writes;
@@ -18,7 +19,7 @@ use crate::lookup::stored_parts::{self, MadeUnder, may_have_parts};
 use crate::lookup::{self, Call, Eligible, definition_versions, portal, timing};
 use crate::pg::lists::{nodes, oids};
 use crate::pg::tree_making::{copy, list_of_oids, new_node};
-use crate::query::decomposition::{AskedPart, Decomposition, Part, Values, decompose, has_candidates};
+use crate::query::decomposition::{AskedPart, Decomposition, Grain, Part, Values, decompose, has_candidates};
 use crate::query::partitions::{Leaf, Leaves, active_snapshot};
 use crate::query::statement_terms::StatementTerms;
 use crate::query::{Versions, identity};
@@ -113,10 +114,65 @@ pub fn is_undecided(call: &Call<'_>, eligible: &Eligible) -> bool {
         && admission::may_wait(eligible.form())
 }
 
-/// The combined query of a query, if its parts are enough, whatever it is worth.
+/// The combined query of a query, if its parts are enough, whatever it is worth: in a grain, if one is known to be
+/// asked for.
 fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combination> {
     let store = shmem::store()?;
-    let Decomposition { combined, part } = decompose(call.query(), zones::least_blocks()).ok()?;
+    // In a grain a small table will do, if there is no other.
+    let large = Some(zones::least_blocks()).filter(|least| has_candidates(call.query(), *least));
+    let least = large.unwrap_or(0);
+    let own = decompose(call.query(), least, None).ok()?;
+    let asked = OnceCell::new();
+    let is_new = || {
+        *asked.get_or_init(|| {
+            grains::question(&store, &own.part, call).is_some_and(|question| !admission::was_asked(&store, question))
+        })
+    };
+    let mut finer = None;
+    for grain in [Grain::Fine, Grain::Coarse] {
+        let Some(InGrain { decomposition, word }) = grains::in_grain(&store, call, least, grain) else { continue };
+        // They may be the same.
+        if finer.replace(word) == Some(word) || !grains::is_used(&store, word, is_new) {
+            continue;
+        }
+        let learned = Learned { word, own: &own.part };
+        if let Some(found) = combined_of(call, whole, known, decomposition, Some(learned)) {
+            return Some(found);
+        }
+    }
+    // Zones of a question that is never asked again would be computed in vain.
+    if large.is_none() || (own.part.is_zoned && known.runs_once && is_new()) {
+        return None;
+    }
+    combined_of(call, whole, known, own, None)
+}
+
+/// The grain that a query is to be answered from.
+#[derive(Clone, Copy)]
+struct Learned<'p> {
+    /// What is known of it is found by this.
+    word: u64,
+    /// The part without the grain.
+    own: &'p Part,
+}
+
+impl Learned<'_> {
+    /// Notes that it is not worth it.
+    fn refuse<T>(self) -> Option<T> {
+        grains::refuse(&shmem::store()?, self.word);
+        None
+    }
+}
+
+/// The combined query of a query that is taken apart so.
+fn combined_of(
+    call: &Call<'_>,
+    whole: &Call<'_>,
+    known: Known,
+    Decomposition { combined, mut part }: Decomposition,
+    grain: Option<Learned<'_>>,
+) -> Option<Combination> {
+    let store = shmem::store()?;
     let values = if known.runs_once { Values::Present } else { Values::Lasting };
     let asked = part.asked(call.params(), values).ok()?;
     if known.asks_for_time {
@@ -131,21 +187,52 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     if part.is_zoned && known.asks_for_time {
         return None;
     }
-    let found = if part.is_zoned { Leaves::default() } else { asked.leaves(part.relation).ok()? };
-    let has_enough = part.is_zoned || (admission::has_enough(found.total) && !found.leaves.is_empty());
-    if !has_enough || !stored_parts::are_current(&store, known.versions) {
+    if !stored_parts::are_current(&store, known.versions) {
         return None;
     }
     let made = MadeUnder::now(&store, known.versions);
+    let zones = if part.is_zoned { zoned(&store, &part, grain, call) } else { None };
+    // In a grain a table without zones is one part: its own leaf.
+    if part.is_zoned && zones.is_none() && grain.is_none() {
+        return None;
+    }
+    part.is_zoned = zones.is_some();
+    let found = if part.is_zoned { Leaves::default() } else { asked.leaves(part.relation).ok()? };
+    let has_enough = grain.is_some() || admission::has_enough(found.total);
+    if !(part.is_zoned || (has_enough && !found.leaves.is_empty())) {
+        return None;
+    }
     let stored = if known.runs_once { stored_leaves(&store, &part, &asked, &found, made) } else { Vec::new() };
-    let zones = match part.is_zoned {
-        true if known.runs_once && !is_asked_again(&store, &part, &asked) => return None,
-        true => Some(zones::plan(&store, &part, call)?),
-        false => None,
-    };
-    let mut leaves = Vec::with_capacity(found.leaves.len());
     // SAFETY: a plan just made.
-    let mut cost = zones.map_or(0.0, |zones| unsafe { (*(*zones.groups).planTree).total_cost });
+    let of_zones = zones.map_or(0.0, |zones| unsafe { (*(*zones.groups).planTree).total_cost });
+    let (leaves, of_leaves) = leaf_parts(call, &part, &found, &stored)?;
+    let is_planned = !stored.iter().any(Option::is_some);
+    if let Some(grain) = grain.filter(|grain| is_planned && !is_worth(&leaves, *grain, call)) {
+        return grain.refuse();
+    }
+    // SAFETY: a valid query, which planning is about to change.
+    let question = if is_planned { std::ptr::null_mut() } else { unsafe { copy(whole.query().as_ptr()) } };
+    let (cost, grain) = (of_zones + of_leaves, grain.map_or(0, |grain| grain.word));
+    let recipe = Recipe { part, leaves, zones, made, question, options: whole.options(), grain }.to_list();
+    path::begin(recipe, cost);
+    Some(Combination { query: combined, recipe, passed: list_of_oids(found.tables), cost })
+}
+
+/// How the zones of a table are read, if that is worth it.
+fn zoned(store: &SharedStore, part: &Part, grain: Option<Learned<'_>>, call: &Call<'_>) -> Option<ZoneParts> {
+    let Some(grain) = grain else { return zones::plan(store, part, None, call) };
+    // SAFETY: plans just made.
+    let is_coarse = |zones: &ZoneParts| unsafe {
+        grains::are_small([zones.one]) && grains::are_coarse([(zones.groups, part.relation)])
+    };
+    zones::plan(store, part, Some(grain.own), call).filter(is_coarse)
+}
+
+/// The parts of the leaves that were found, and what their plans cost. Those that are stored need none: for these it is
+/// known what it has cost.
+fn leaf_parts(call: &Call<'_>, part: &Part, found: &Leaves, stored: &[Option<f64>]) -> Option<(Vec<LeafPart>, f64)> {
+    let mut leaves = Vec::with_capacity(found.leaves.len());
+    let mut cost = 0.0;
     for (number, Leaf { relation, .. }) in found.leaves.iter().enumerate() {
         let known = stored.get(number).copied().flatten();
         let plan = if known.is_some() {
@@ -157,21 +244,22 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
         // SAFETY: null, or the plan just made.
         cost += known.or_else(|| unsafe { Some((*plan.as_ref()?.planTree).total_cost) }).unwrap_or(0.0);
     }
-    // SAFETY: a valid query, which planning is about to change.
-    let own_question = || unsafe { copy(whole.query().as_ptr()) };
-    let question = if stored.iter().any(Option::is_some) { own_question() } else { std::ptr::null_mut() };
-    let recipe = Recipe { part, leaves, zones, made, question, options: whole.options() }.to_list();
-    path::begin(recipe, cost);
-    Some(Combination { query: combined, recipe, passed: list_of_oids(found.tables), cost })
+    Some((leaves, cost))
 }
 
-/// Returns true if the zones of a table were asked the same before.
-fn is_asked_again(store: &SharedStore, part: &Part, asked: &AskedPart) -> bool {
-    let environment = stored_parts::environment_now();
-    environment.is_some_and(|environment| {
-        let key = PartKeys::of(asked, environment, store.seed()).of_zones(part.relation, Zones::NONE);
-        key.is_ok_and(|key| admission::was_asked(store, key.key))
-    })
+/// Returns true if the parts of leaves, all of which were planned, are worth it in a grain: by their rows, and by what
+/// the one costs that costs most.
+fn is_worth(leaves: &[LeafPart], grain: Learned<'_>, call: &Call<'_>) -> bool {
+    // SAFETY: plans just made.
+    let cost = |leaf: &&LeafPart| unsafe { (*(*leaf.plan).planTree).total_cost };
+    let Some(dearest) = leaves.iter().max_by(|one, other| cost(one).total_cmp(&cost(other))) else { return true };
+    let plain = || part_plan::make(call, || grain.own.of_leaf(dearest.relation).ok());
+    // SAFETY: as above.
+    unsafe {
+        grains::are_small(leaves.iter().map(|leaf| leaf.plan))
+            && grains::are_coarse(leaves.iter().map(|leaf| (leaf.plan, leaf.relation)))
+            && plain().is_some_and(|plain| grains::is_cheap(dearest.plan, plain))
+    }
 }
 
 /// For each leaf what the plan of its part has cost, if that is stored under the snapshot of planning.

@@ -54,6 +54,8 @@ pub struct Recipe {
     pub question: *mut pg_sys::Query,
     /// The cursor options of the statement.
     pub options: i32,
+    /// What is known of the grain of the parts is found by this; 0 if they are in none.
+    pub grain: u64,
 }
 
 /// The columns of the rows of a part.
@@ -100,7 +102,8 @@ impl Recipe {
         let plans = list_of(self.leaves.iter().map(|leaf| leaf.plan));
         let MadeUnder { versions: Versions { catalogs, ddl }, under } = self.made;
         let Under { settings: SettingsHash(settings), asker: Asker { role, rights: RightsHash(rights) } } = under;
-        let long = [catalogs, ddl, settings.hi, settings.lo, rights.hi, rights.lo].into_iter().flat_map(halves);
+        let long =
+            [catalogs, ddl, settings.hi, settings.lo, rights.hi, rights.lo, self.grain].into_iter().flat_map(halves);
         let oids = [role, self.part.relation].map(|oid| oid.to_u32().cast_signed());
         let zones = self.zones.map_or([0, 0], |zones| [zones.column.into(), zones.unit as i32]);
         let short = oids.into_iter().chain([self.options]).chain(zones);
@@ -120,7 +123,7 @@ impl Recipe {
         unsafe {
             let list_at = |place| node_at::<pg_sys::List>(list, place);
             let numbers: Vec<i32> = integers(list_at(NUMBERS)?).collect();
-            let (long, short) = numbers.split_first_chunk::<12>()?;
+            let (long, short) = numbers.split_first_chunk::<14>()?;
             let long: Vec<u64> = long.chunks_exact(2).map(whole).collect();
             let &[role, relation, options, column, unit] = short else { return None };
             let plans = nodes(list_at(PLANS)?);
@@ -153,6 +156,7 @@ impl Recipe {
                 },
                 question: node_at(list, QUESTION)?,
                 options,
+                grain: long[6],
             })
         }
     }

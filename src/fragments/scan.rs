@@ -1,15 +1,20 @@
 //! The Custom Scan that gives the rows of all parts: what the executor calls. Its nodes belong to one query of this
 //! backend.
 
+use std::ffi::CStr;
+
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::parts::{Counts, Parts};
+use super::recipe::Recipe;
 use crate::pg::custom_scan::{ScanKind, Steps};
 use crate::pg::error_passing::edge;
 use crate::pg::lists::nodes;
 use crate::pg::row_type::RowType;
+use crate::pg::tree::Tree;
+use crate::pg::tree_making::list_of;
 use crate::query::opened_relations::SCAN_NAME;
-use crate::query::scan_of_parts::StateOfParts;
+use crate::query::scan_of_parts::{StateOfParts, scan_of_parts};
 
 /// The executor node.
 #[repr(C)]
@@ -44,6 +49,23 @@ pub fn plan_node(columns: *mut pg_sys::List, recipe: *mut pg_sys::List) -> *mut 
         place.write(scan);
         place
     }
+}
+
+/// The recipe of a plan node of ours.
+///
+/// # Safety
+/// A node that `plan_node` has made, or a copy of it, which outlives the result.
+unsafe fn recipe_of(scan: *const pg_sys::CustomScan) -> Option<Recipe> {
+    // SAFETY: the caller's promise.
+    unsafe { Recipe::of_list((*scan).custom_private) }
+}
+
+/// The names of the columns by which the parts of a plan are grouped, if they are in a grain.
+pub fn grain_of(plan: Tree<'_, pg_sys::PlannedStmt>) -> Option<Vec<&CStr>> {
+    let scan = scan_of_parts(plan)?;
+    // SAFETY: a scan of parts is ours, and part of the plan.
+    let recipe = unsafe { recipe_of(scan.as_ptr()) }.filter(|recipe| recipe.grain != 0)?;
+    Some(recipe.part.key_names())
 }
 
 /// What `palloc0` raises jumps over this frame.
@@ -126,7 +148,7 @@ unsafe extern "C-unwind" fn rescan(node: *mut pg_sys::CustomScanState) {
     }
 }
 
-/// EXPLAIN shows how many parts are stored, and how many were, or would be, computed.
+/// EXPLAIN shows how many parts are stored, and how many were, or would be, computed; and the keys of their grain.
 unsafe extern "C-unwind" fn show(
     node: *mut pg_sys::CustomScanState,
     _ancestors: *mut pg_sys::List,
@@ -139,6 +161,10 @@ unsafe extern "C-unwind" fn show(
                 let Counts { stored, computed } = parts.counts();
                 for (label, value) in [(c"Stored Parts", stored), (c"Computed Parts", computed)] {
                     kept!(pg_sys::ExplainPropertyInteger(label.as_ptr(), std::ptr::null(), value as i64, explain));
+                }
+                if let Some(recipe) = recipe_of((*node).ss.ps.plan.cast()).filter(|recipe| recipe.grain != 0) {
+                    let names = list_of(recipe.part.key_names().into_iter().map(|name| name.as_ptr().cast_mut()));
+                    kept!(pg_sys::ExplainPropertyList(c"Grain".as_ptr(), names, explain));
                 }
             }
         }

@@ -96,6 +96,11 @@ impl Pass {
         unsafe { self.computed.next(self.tuple, slot) }
     }
 
+    /// How many rows there are.
+    pub fn count(&self) -> i64 {
+        self.computed.count()
+    }
+
     /// Frees the rows.
     pub fn free(self) {
         // SAFETY: a slot of ours, which may show a row.

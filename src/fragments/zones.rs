@@ -44,10 +44,14 @@ const GROWTH: u32 = 4;
 const LEAST_SIZE: u32 = 5;
 /// See `group_size`. There are about as many groups in a table as zones in a group.
 const GROUP_ZONES: u64 = 32;
-/// Most zones that have a part together, since there are many groups of rows in each.
+/// Most zones that have a part together, since there are many groups of rows in each; and in a grain, in which there
+/// are more.
 const MOST_TOGETHER: u64 = 8;
-/// So many rows should be in each group of rows of a part: computing all parts takes little longer than the answer.
+const MOST_IN_GRAIN: u64 = 64;
+/// So many rows should be in each group of rows of a part: computing all parts takes little longer than the answer. In
+/// a grain fewer, since a part is computed for all who ask after a change: groups of parts are what has few rows.
 const ROWS_OF_GROUP: f64 = 100.0;
+const ROWS_IN_GRAIN: f64 = 10.0;
 /// If there are fewer, parts have about as many rows as the table.
 const LEAST_OF_GROUP: f64 = 5.0;
 /// So many times as long as the answer may computing all parts take, by the costs of the planner.
@@ -96,8 +100,8 @@ pub fn group_size(unit: u64) -> u64 {
 }
 
 /// How the parts of a table's zones are computed; `None` if they cannot be, or the server would not read the whole
-/// table.
-pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZoneParts> {
+/// table. `without`: the part without the grain, if it is in one, since that is what the server would read.
+pub fn plan(store: &SharedStore, part: &Part, without: Option<&Part>, call: &Call<'_>) -> Option<ZoneParts> {
     // The server refuses unlogged tables, which have no file in recovery, only when it plans.
     if !settings::precise_invalidation() || !registration::can_be_tracked(part.relation.to_u32()) {
         return None;
@@ -110,11 +114,14 @@ pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZonePar
     }
     let column = zones_for(store, part.relation, blocks);
     let size = size_of_zones(column)?;
-    let one_of =
-        |unit: u64| part_plan::make(call, || part.of_blocks(Zones { column, first: 0, count: unit }.blocks()).ok());
+    let parts_of = |zones: u64| Zones::of_table(column, blocks).count.div_ceil(zones);
+    let one_of = |unit: u64| {
+        let _telling = Telling::of(part.relation, parts_of(unit), false);
+        part_plan::make(call, || part.of_blocks(Zones { column, first: 0, count: unit }.blocks()).ok())
+    };
     let mut one = one_of(1)?;
     // SAFETY: a plan just made.
-    let unit = unsafe { unit_of(one, part.relation) };
+    let unit = unsafe { unit_of(one, part.relation, without.is_some()) };
     if unit > 1 {
         one = one_of(unit)?;
     }
@@ -122,13 +129,12 @@ pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZonePar
     if unsafe { rows_of_group(one, part.relation) } < LEAST_OF_GROUP && !settings::debug_force_fragments() {
         return None;
     }
-    let parts_of = |zones: u64| Zones::of_table(column, blocks).count.div_ceil(zones);
     let all_of = |zones: u64| {
-        let _telling = Telling::of(part.relation, parts_of(zones));
+        let _telling = Telling::of(part.relation, parts_of(zones), true);
         part_plan::make(call, || part.of_all_zones((function, size + zones.ilog2())).ok())
     };
     let (all, groups) = (all_of(unit)?, all_of(unit * group_size(unit))?);
-    let whole = part_plan::make(call, || part.of_leaf(part.relation).ok())?;
+    let whole = part_plan::make(call, || without.unwrap_or(part).of_leaf(part.relation).ok())?;
     // SAFETY: plans just made.
     let is_worth = unsafe {
         let scans_by = |plan, tag| scan_of(plan, part.relation).is_some_and(|scan| (*scan).type_ == tag);
@@ -157,10 +163,11 @@ pub fn plan(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<ZonePar
 ///
 /// # Safety
 /// A valid plan of one zone of the table.
-unsafe fn unit_of(one: *mut pg_sys::PlannedStmt, relation: pg_sys::Oid) -> u64 {
+unsafe fn unit_of(one: *mut pg_sys::PlannedStmt, relation: pg_sys::Oid, in_grain: bool) -> u64 {
+    let (rows, most) = if in_grain { (ROWS_IN_GRAIN, MOST_IN_GRAIN) } else { (ROWS_OF_GROUP, MOST_TOGETHER) };
     // SAFETY: the caller's promise.
-    let wanted = ROWS_OF_GROUP / unsafe { rows_of_group(one, relation) };
-    (wanted as u64).clamp(1, MOST_TOGETHER).next_power_of_two()
+    let wanted = rows / unsafe { rows_of_group(one, relation) };
+    (wanted as u64).clamp(1, most).next_power_of_two()
 }
 
 /// How many rows of the table the planner expects in each row of a part.
@@ -209,7 +216,7 @@ pub fn is_read_whole(plan: Tree<'_, pg_sys::PlannedStmt>, relation: pg_sys::Oid)
 ///
 /// # Safety
 /// A valid plan.
-unsafe fn scan_of(plan: *mut pg_sys::PlannedStmt, relation: pg_sys::Oid) -> Option<*mut pg_sys::Plan> {
+pub unsafe fn scan_of(plan: *mut pg_sys::PlannedStmt, relation: pg_sys::Oid) -> Option<*mut pg_sys::Plan> {
     // SAFETY: the caller's promise.
     let plan = unsafe { Tree::enter(plan) }?;
     let mut waiting: Vec<_> = child!(plan.planTree).into_iter().collect();

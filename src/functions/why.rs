@@ -13,7 +13,7 @@ use super::named_relations::{Extent, column_name, is_readable, listed, relation_
 use super::unindexed_time;
 use crate::error::CacheError;
 use crate::export::{OwnQuery, Parameters};
-use crate::fragments::{is_read_whole, least_zoned_blocks, shown_clock};
+use crate::fragments::{grain_of, is_read_whole, least_zoned_blocks, shown_clock};
 use crate::invalidation::own_writes;
 use crate::invalidation::registration::can_be_tracked;
 use crate::lookup::stored_parts::may_have_parts;
@@ -310,6 +310,8 @@ enum Parts {
     Untold,
     /// It can; of zones of this plain table, if that is read whole.
     Possible(Option<pg_sys::Oid>),
+    /// It is, in a grain with keys of these names.
+    InGrain(Vec<u8>),
     /// It cannot.
     Impossible(Obstacle),
 }
@@ -317,6 +319,9 @@ enum Parts {
 impl Parts {
     /// The same, as the server's own plan of the query decides.
     fn by_plan(self, plan: Tree<'_, pg_sys::PlannedStmt>) -> Self {
+        if let Some(names) = grain_of(plan) {
+            return Self::InGrain(names.iter().map(|name| name.to_bytes()).collect::<Vec<_>>().join(b", ".as_slice()));
+        }
         match self {
             Self::Possible(Some(table)) if !is_combined(plan) && !is_read_whole(plan, table) => {
                 Self::Impossible("The plan does not read the whole table.")
@@ -330,6 +335,7 @@ impl Parts {
         match self {
             Self::Untold => Vec::new(),
             Self::Possible(_) => b"; can be combined of stored parts".to_vec(),
+            Self::InGrain(names) => [b"; combined of stored parts that hold all values of ", names.as_slice()].concat(),
             Self::Impossible(obstacle) => [b"; cannot be combined of stored parts: ", obstacle.as_bytes()].concat(),
         }
     }
@@ -340,7 +346,7 @@ fn combined(query: Tree<'_, pg_sys::Query>, traits: &QueryTraits) -> Parts {
     if !may_have_parts(traits) || own_writes::has_transaction_id() {
         return Parts::Untold;
     }
-    match decompose(query, least_zoned_blocks()) {
+    match decompose(query, least_zoned_blocks(), None) {
         Ok(Decomposition { part, .. }) if part.is_zoned && traits.clocks > 0 => {
             Parts::Impossible("It asks each range of blocks for the time.")
         }

@@ -18,8 +18,7 @@ pub unsafe extern "C-unwind" fn tell(
 ) -> bool {
     // SAFETY: PostgreSQL's own arguments, passed on unchanged.
     unsafe {
-        if fragments::tells_of(entry, column) {
-            edge(|| fragments::tell_of_zones(known));
+        if fragments::tells_of(entry) && edge(|| fragments::tell_of_zones(column, known)) {
             return true;
         }
         match PREVIOUS.stats {

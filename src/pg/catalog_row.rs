@@ -131,6 +131,17 @@ impl CatalogRow {
             .then(|| unsafe { &*pg_sys::GETSTRUCT(self.tuple).cast::<pg_sys::FormData_pg_type>() })
     }
 
+    /// The columns of the key of a partitioned table's row (`PARTRELID`), 0 for an expression; `None` for a row of
+    /// another catalog.
+    pub fn columns_of_partitions(&self) -> Option<Vec<i16>> {
+        /// The vector of columns (catalog/pg_partitioned_table.h).
+        const COLUMNS: i16 = 5;
+        let is_its_row = self.cache == pg_sys::SysCacheIdentifier::PARTRELID as i32;
+        let columns = is_its_row.then(|| self.column(COLUMNS))??.value() as *const pg_sys::int2vector;
+        // SAFETY: the tuple is held, and the column is a vector, which the server stores as it is.
+        Some(unsafe { std::slice::from_raw_parts((*columns).values.as_ptr(), (*columns).dim1 as usize) }.to_vec())
+    }
+
     fn column(&self, number: i16) -> Option<pg_sys::Datum> {
         let mut is_null = true;
         // SAFETY: the tuple is held, and of this cache.

@@ -27,24 +27,34 @@ const NEVER_FAIL: [u32; 54] = [
     2147, 2803, 3100, 3101, 3102, 3103, 3104,
 ];
 
+/// Aggregates of numbers whose transition states raise no error, though making a result of one may: avg and sum.
+const STATES_NEVER_FAIL: [u32; 2] = [2103, 2114];
+
 fn never_fails(function: pg_sys::Oid) -> bool {
     NEVER_FAIL.contains(&function.to_u32())
 }
 
 /// Returns true if computing an expression without sub-queries, or a list of them, may raise an error.
 pub fn expression_may_fail(node: *mut pg_sys::Node) -> bool {
-    finds_failure(node, false)
+    finds_failure(node, false, false)
 }
 
 /// Returns true if computing a query may raise an error. Its own LIMIT does not count.
 pub fn query_may_fail(query: Tree<'_, pg_sys::Query>) -> bool {
-    finds_failure(query.as_node().as_ptr(), true)
+    finds_failure(query.as_node().as_ptr(), true, false)
 }
 
-fn finds_failure(node: *mut pg_sys::Node, is_query: bool) -> bool {
+/// As `query_may_fail`, for a query whose aggregates give their transition states.
+pub fn query_of_states_may_fail(query: Tree<'_, pg_sys::Query>) -> bool {
+    finds_failure(query.as_node().as_ptr(), true, true)
+}
+
+fn finds_failure(node: *mut pg_sys::Node, is_query: bool, of_states: bool) -> bool {
     let mut look = |below: Tree<'_, pg_sys::Node>| {
         let is_itself = is_query && below.as_ptr() == node;
-        !is_itself && may_fail(below, is_query)
+        let is_state =
+            || below.as_a::<pg_sys::Aggref>().is_some_and(|call| STATES_NEVER_FAIL.contains(&call.aggfnoid.to_u32()));
+        !is_itself && may_fail(below, is_query) && !(of_states && is_state())
     };
     // SAFETY: null, or a valid tree: the caller's walk has seen it.
     unsafe { search(node, pg_sys::QTW_EXAMINE_SORTGROUP, &mut look) }.unwrap_or(true)

@@ -222,8 +222,25 @@ COMBINED = [Question(*q) for q in (
     ("SELECT a.grp, sum(a.version + w.version), count(*) FROM cool_a a JOIN warm_a w USING (grp, n) GROUP BY a.grp", (), True),
     ("SELECT a.grp, sum(a.version), count(h.version) FROM cool_b a LEFT JOIN hot_a h ON h.grp = a.grp AND h.n < %s GROUP BY a.grp", (1, 2), True),
 )]
+# Conditions with ever new constants, which are asked of the rows of parts in a grain.
+MANY_VALUES = tuple(range(-1, 15))
+FILTERED = [Question(*q) for q in (
+    ("SELECT owner, count(*), sum(balance) FROM account WHERE id = %s GROUP BY owner", MANY_VALUES),
+    ("SELECT owner, sum(balance) FROM account WHERE id IN (%s, 2, 5) OR owner IS NULL GROUP BY owner HAVING count(*) > 0", MANY_VALUES),
+    ("SELECT date_trunc('day', placed), count(*), min(id) FROM orders WHERE customer = %s GROUP BY 1", MANY_VALUES),
+    ("SELECT c.mood, count(*), max(o.placed) FROM customer c JOIN orders o ON o.customer = c.id WHERE c.id < %s GROUP BY c.mood", MANY_VALUES),
+    ("SELECT count(*), max(at) FROM event WHERE id >= %s AND what IS NOT NULL", MANY_VALUES),
+    ("SELECT count(*), sum(12 / (id - 3)) FROM event WHERE id > %s", MANY_VALUES),          # an error for some
+    ("SELECT kind, count(*), sum(day) FROM measure WHERE kind >= 'y' AND day BETWEEN %s AND 3 * %s GROUP BY kind", MANY_VALUES, False, True),
+    ("SELECT m.kind, count(a.id) FROM measure m LEFT JOIN account a ON a.id = m.day AND a.id > 3 WHERE a.id < %s OR a.id IS NULL GROUP BY 1",
+     MANY_VALUES, False, True),
+    ("SELECT count(*), min(id) FROM secret_tenant WHERE id <> %s", MANY_VALUES),
+    ("SELECT grp, max(version), count(*) FROM warm_a WHERE grp <= %s AND n <> %s GROUP BY grp", ANY_VALUE, True),
+    ("SELECT min(version), max(version), count(*) FROM hot_a WHERE grp = %s", ANY_VALUE, True),
+    ("SELECT max(version), count(*) FROM cool_b WHERE n = %s AND grp > 0 GROUP BY grp", ANY_VALUE, True),
+)]
 STEADY = [Question(q.sql.format("true"), (), True) for questions in GROUP_QUESTIONS.values() for q in questions]
-ALL = DATA + DROPPED + COMBINED + STEADY
+ALL = DATA + DROPPED + COMBINED + FILTERED + STEADY
 # Asked more often than the rest: a late publication is found where many commit and many ask the same.
 HOT = [Question(GROUP_QUESTIONS["hot"][n].sql.format("true"), (), True) for n in (0, 1, 8, 9)]
 

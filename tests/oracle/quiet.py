@@ -5,11 +5,13 @@ from pathlib import Path
 
 from answers import STATUS, leave_transaction, read, send, statuses
 from changes import bump, kept_from_subtransaction
-from questions import ALL, PAIRS, STEADY, USUAL
+from questions import ALL, FILTERED, PAIRS, STEADY, USUAL
 from standby import catch_up
 from tally import QUIET, Tally
 from writers import Writer, finish_prepared
 
+# A value that no question has.
+UNASKED = 4711
 # Autovacuum is still there, and may make a hit a miss.
 TRIES = 3
 
@@ -90,6 +92,19 @@ def combined(run):
         runs, served = connection.execute("SELECT fragment_runs, fragments_served FROM arrow_cache.stats").fetchone()
         parts = connection.execute("SELECT count(*) FROM arrow_cache.entries WHERE kind = 'fragment'").fetchone()[0]
     return served > 0 and parts > 0, "answers were combined of stored parts", f"{runs:,} answers, {served:,} stored parts in them"
+
+
+def in_grains(run):
+    """Called before the flush, too: the questions that grains answer, each with a constant that nobody has asked for."""
+    answered = stored = 0
+    with run.connect() as connection:
+        send(connection, USUAL[0].statements("SET"))
+        for question in FILTERED:
+            alone(connection, [question.text(question.values[0])])
+            shown = "\n".join(line for line, in connection.execute(f"EXPLAIN {question.text(UNASKED)}"))
+            answered += "Grain: " in shown
+            stored += "Grain: " in shown and re.search(r"Stored Parts: [1-9]", shown) is not None
+    return stored > 0, "parts in a grain answer other constants", f"{answered} of {len(FILTERED)} questions, {stored} from stored parts"
 
 
 def precise(run):

@@ -13,7 +13,7 @@ import psycopg
 from answers import (ERRORS_OF_READERS, OFF, ON, STATUS, UNLUCKY, expect_error, failed, leave_transaction, read, send,
                      statuses)
 from definitions import HOLD_S
-from questions import ALL, ANY, COMBINED, DATA, DROPPED, HOT, STEADY, USUAL, Profile
+from questions import ALL, ANY, COMBINED, DATA, DROPPED, FILTERED, HOT, STEADY, USUAL, Profile
 from tally import SAME_SNAPSHOT
 
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
@@ -45,8 +45,10 @@ class Reader:
         for old in filter(None, (self.connection, self.extended_connection)):
             old.close()
         mode = self.rng.choice(("auto", "force_generic_plan", "force_custom_plan"))
-        self.connection = self.run.connect(SETTINGS)
-        self.extended_connection = self.run.connect(SETTINGS, f"SET plan_cache_mode = {mode}")
+        # Until RESET ALL: a grain is used at once, or as soon as it was learned.
+        grains = f"SET pg_arrow_cache.debug_force_grains = {self.rng.choice(('on', 'off'))}"
+        self.connection = self.run.connect(SETTINGS, grains)
+        self.extended_connection = self.run.connect(SETTINGS, f"SET plan_cache_mode = {mode}", grains)
 
     # -- sandwiches
 
@@ -92,7 +94,7 @@ class Reader:
 
     def in_one_string(self):
         """Many sandwiches in one transaction: three times the same list of questions."""
-        profile, asked = self.batch(self.rng.choices((ALL, DATA, DROPPED, COMBINED), (0.3, 0.4, 0.15, 0.15))[0])
+        profile, asked = self.batch(self.rng.choices((ALL, DATA, DROPPED, COMBINED, FILTERED), (0.3, 0.3, 0.1, 0.15, 0.15))[0])
         texts = [question.text(value) for question, value, _ in asked]
         dice = self.rng.random()
         session_wide, cursors, pause, own = dice < 0.1, 0.1 <= dice < 0.2, 0.2 <= dice < 0.23, 0.23 <= dice < 0.29

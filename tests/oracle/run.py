@@ -226,6 +226,7 @@ def judge(run, total, seconds, comparisons, hits):
     if run.primary:
         verdict(*quiet.publishing(run))
     verdict(*quiet.combined(run))
+    verdict(*quiet.in_grains(run))
     if not run.primary:
         verdict(*quiet.precise(run))
     verdict(*quiet.flushed(run))

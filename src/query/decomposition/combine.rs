@@ -6,6 +6,7 @@ use pgrx::pg_sys::{self, RTEKind};
 
 use super::algebra::combination;
 use super::columns::{Columns, PartColumn};
+use super::grain::Lifted;
 use super::obstacle::{GROUPING_SETS, Obstacle, UNGROUPED_COLUMN};
 use super::site::Site;
 use crate::pg::compat::tree::add_range_table;
@@ -16,20 +17,30 @@ use crate::pg::tree_making::{alias, copy, list_of, list_of_numbers, list_of_oids
 /// What the site asks of the tuplestore.
 pub(super) struct Combined {
     pub targets: *mut pg_sys::List,
+    /// Those of a grain.
+    conditions: *mut pg_sys::Node,
     having: *mut pg_sys::Node,
     windows: *mut pg_sys::List,
 }
 
 impl Combined {
-    /// Rewrites the columns, HAVING and the windows of a site.
+    /// Rewrites the columns, HAVING and the windows of a site, and the conditions that are asked of the rows of parts.
     ///
     /// # Errors
     /// Why they are not made of parts.
-    pub fn of(site: &Site<'_>, columns: &mut Columns) -> Result<Self, Obstacle> {
+    pub fn of(site: &Site<'_>, columns: &mut Columns, lifted: Option<&Lifted>) -> Result<Self, Obstacle> {
         let query = site.query;
+        let lifted = lifted.map_or(std::ptr::null_mut(), |lifted| lifted.conditions);
         // SAFETY: parts of a valid query.
         unsafe {
+            let conditions: *mut pg_sys::List = rewritten(lifted.cast(), site, columns)?.cast();
+            let has_some = !conditions.is_null();
             Ok(Self {
+                conditions: if has_some {
+                    kept!(pg_sys::make_ands_explicit(conditions)).cast()
+                } else {
+                    conditions.cast()
+                },
                 targets: rewritten(query.targetList.cast(), site, columns)?.cast(),
                 having: rewritten(query.havingQual, site, columns)?,
                 windows: rewritten(query.windowClause.cast(), site, columns)?.cast(),
@@ -57,7 +68,7 @@ impl Combined {
             for below in below {
                 add_permissions(query, below);
             }
-            (*query).jointree = kept!(pg_sys::makeFromExpr(list_of([reference]), std::ptr::null_mut()));
+            (*query).jointree = kept!(pg_sys::makeFromExpr(list_of([reference]), self.conditions));
             (*query).targetList = self.targets;
             (*query).havingQual = self.having;
             (*query).windowClause = self.windows;

@@ -18,10 +18,11 @@ use crate::pg::compat::tree::ask_no_permissions;
 use crate::pg::given_values::given;
 use crate::pg::lists::nodes;
 use crate::pg::server;
-use crate::pg::tree::{Tree, match_node};
+use crate::pg::tree::{Tree, child, children, match_node};
 use crate::pg::tree_making::{copy, list_of, new_node, replaced_in_query};
+use crate::pg::tree_search::{entry_at, sorted_target};
 use crate::pg::type_catalog::form_of;
-use crate::query::failures::query_may_fail;
+use crate::query::failures::{query_may_fail, query_of_states_may_fail};
 use crate::query::partitions::{Leaves, leaves};
 
 /// The site's question asked of one leaf.
@@ -91,12 +92,34 @@ impl Part {
         }
     }
 
+    /// The names of the columns among its keys, in the current memory context.
+    pub fn key_names<'m>(&self) -> Vec<&'m CStr> {
+        // SAFETY: the query of a part is valid.
+        let Some(query) = (unsafe { Tree::enter(self.query) }) else { return Vec::new() };
+        let name = |clause| {
+            let target = sorted_target(query, clause)?;
+            let column = child!(target.expr)?.as_node().as_a::<pg_sys::Var>()?;
+            let entry = entry_at(child!(query.rtable), column.varno)?;
+            // SAFETY: a column of that entry; a name ends with NUL.
+            Some(unsafe { CStr::from_ptr(kept!(pg_sys::get_rte_attribute_name(entry.as_ptr(), column.varattno))) })
+        };
+        children!(query.groupClause as SortGroupClause).filter_map(name).collect()
+    }
+
     /// Returns true if computing the part may raise an error. Bounds do not: they compare values in their order, and
     /// any plan of the statement computes what columns are compared with, too.
     pub(super) fn may_fail(&self) -> bool {
         let Ok(asked) = self.asked(None, Values::Lasting) else { return true };
         // SAFETY: the query of a part is valid.
         unsafe { Tree::enter(asked.query) }.is_none_or(query_may_fail)
+    }
+
+    /// Returns true if computing the part may raise an error, as `may_fail`. The results of its aggregates are not
+    /// computed: it gives their states.
+    pub(super) fn states_may_fail(&self) -> bool {
+        let Ok(asked) = self.asked(None, Values::Lasting) else { return true };
+        // SAFETY: the query of a part is valid.
+        unsafe { Tree::enter(asked.query) }.is_none_or(query_of_states_may_fail)
     }
 
     /// The query of one leaf, which the caller has locked: a fresh copy, ready for the planner.
@@ -192,14 +215,14 @@ unsafe fn asked(site: &Site<'_>, columns: &Columns) -> *mut pg_sys::Query {
                 kept!(pg_sys::pstrdup(c"value".as_ptr())),
                 false
             ));
-            let is_key = usize::from(number as u16) <= site.keys().count();
+            let is_key = usize::from(number as u16) <= columns.clauses().len();
             (*target).ressortgroupref = if is_key { number as pg_sys::Index } else { 0 };
             (*query).hasAggs |= (**expression).type_ == NodeTag::T_Aggref;
             target
         });
         (*query).targetList = list_of(targets);
-        (*query).groupClause = list_of(site.keys().zip(1..).map(|(clause, number)| {
-            let clause = copy(clause.as_ptr());
+        (*query).groupClause = list_of(columns.clauses().zip(1..).map(|(clause, number)| {
+            let clause = copy(clause);
             (*clause).tleSortGroupRef = number;
             clause
         }));

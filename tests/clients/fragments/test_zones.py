@@ -96,6 +96,14 @@ def test_is_not(reader, query):
     agree_on_result(reader, query)
 
 
+def test_a_small_table_beside_the_sub_query(writer, reader):
+    """The query that aggregates a table with zones has them, whatever tables without any stand around it."""
+    writer.execute("CREATE TABLE small (k int)")
+    query = "SELECT max(n), count(small.k) FROM (SELECT k, count(*) AS n FROM t GROUP BY k) AS s LEFT JOIN small USING (k)"
+    store(reader, query)
+    agree_on_result(reader, query)
+
+
 def test_a_table_with_children(writer, reader):
     """Rows of children are rows of the table."""
     reader.execute("SET plan_cache_mode = force_generic_plan")
