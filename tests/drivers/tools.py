@@ -69,8 +69,6 @@ TOOLS = [
     of_node("TypeORM", "typeorm", "typeorm", pages(
         *COMMON, "related rows, a page", "related rows, query", "transaction", *NO_HITS,
         twos=(COUNTED, "related rows, a page"), threes=("related rows, query",))),
-    of_node("PostGraphile", "postgraphile", "postgraphile", pages(
-        "list", "detail", COUNTED, "two lists", "by a time", "the time of the application", twos=(COUNTED, "two lists"))),
     of_java("Hibernate", "hibernate-core", "hibernate", "HibernatePages", pages(
         *COMMON, "lazy rows", "local date", *NO_HITS, twos=(COUNTED, "lazy rows"))),
     of_node("Knex", "knex", "query-builders", pages(*COMMON, "transaction", "raw(CURRENT_DATE)", "now() in WHERE", *NO_HITS)),

@@ -5,6 +5,7 @@ import os
 import sys
 
 import ibis
+from ibis import _
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import talk  # noqa: E402
@@ -18,9 +19,9 @@ def pages(connection):
     """Name → (expression, …)."""
     stores, products, customers, sales = map(connection.table, ("stores", "products", "customers", "sales"))
     of_germany = customers.filter(customers.country == "DE")
-    by_channel = sales.group_by("channel").agg(orders=sales.count(), units=sales.quantity.sum()).order_by("channel")
+    by_channel = sales.group_by("channel").agg(orders=_.count(), units=_.quantity.sum()).order_by("channel")
     midnight = now().replace(hour=0, minute=0, second=0, microsecond=0)
-    by_month = sales.group_by(month=sales.sold_at.truncate("M")).agg(orders=sales.count()).order_by("month")
+    by_month = sales.group_by(month=sales.sold_at.truncate("M")).agg(orders=_.count()).order_by("month")
     of_products = sales.filter(sales.sale_id <= 10).join(products, "product_id").select("sale_id", "name").order_by("sale_id")
     ten_years = ibis.interval(days=3650)
     return {
@@ -29,11 +30,11 @@ def pages(connection):
         "aggregate": lambda: [by_channel],
         "page with count": lambda: [of_germany.count().as_table(), of_germany.order_by("customer_id").limit(20, offset=40)],
         "related rows": lambda: [of_products],
-        "since midnight": lambda: [sales.filter(sales.sold_at >= midnight).agg(orders=sales.count(), last=sales.sold_at.max())],
+        "since midnight": lambda: [sales.filter(sales.sold_at >= midnight).agg(orders=_.count(), last=_.sold_at.max())],
         "truncate": lambda: [by_month],
-        "ibis.today()": lambda: [sales.filter(sales.sold_at < ibis.today() - ibis.interval(days=30)).agg(orders=sales.count())],
-        "now() in WHERE": lambda: [sales.filter(sales.sold_at < ibis.now() - ten_years).agg(orders=sales.count())],
-        "the time of the application": lambda: [sales.filter(sales.sold_at < now() - datetime.timedelta(days=3650)).agg(orders=sales.count())],
+        "ibis.today()": lambda: [sales.filter(sales.sold_at < ibis.today() - ibis.interval(days=30)).agg(orders=_.count())],
+        "now() in WHERE": lambda: [sales.filter(sales.sold_at < ibis.now() - ten_years).agg(orders=_.count())],
+        "the time of the application": lambda: [sales.filter(sales.sold_at < now() - datetime.timedelta(days=3650)).agg(orders=_.count())],
         "a random order": lambda: [stores.filter(stores.store_id == 17).order_by(ibis.random())],
     }
 
@@ -41,7 +42,9 @@ def pages(connection):
 class Reader:
     def __init__(self, mode, host, port, database, user, password):
         self.mode = mode
-        self.connection = ibis.postgres.connect(host=host, port=int(port), database=database, user=user, password=password)
+        self.connection = ibis.postgres.connect(host=host, port=int(port), database=database, user=user, password=password,
+                                                # Rows come by a cursor, which is served if its row cannot be updated.
+                                                options="-c default_transaction_read_only=on")
         self.pages = pages(self.connection)
 
     def read(self, name, _):

@@ -6,11 +6,12 @@ const { Sequelize, DataTypes, Op } = installed('sequelize');
 
 servePages(async ({ url }) => {
   const sequelize = new Sequelize(url, { logging: false, define: { timestamps: false } });
-  const key = { type: DataTypes.INTEGER, primaryKey: true };
+  // Sequelize writes into what it is given.
+  const key = () => ({ type: DataTypes.INTEGER, primaryKey: true });
   const texts = (...names) => Object.fromEntries(names.map((name) => [name, DataTypes.TEXT]));
-  const Store = sequelize.define('Store', { store_id: key, ...texts('name', 'city', 'region') }, { tableName: 'stores' });
-  const Product = sequelize.define('Product', { product_id: key, ...texts('name', 'brand', 'category') }, { tableName: 'products' });
-  const Customer = sequelize.define('Customer', { customer_id: key, ...texts('name', 'country') }, { tableName: 'customers' });
+  const Store = sequelize.define('Store', { store_id: key(), ...texts('name', 'city', 'region') }, { tableName: 'stores' });
+  const Product = sequelize.define('Product', { product_id: key(), ...texts('name', 'brand', 'category') }, { tableName: 'products' });
+  const Customer = sequelize.define('Customer', { customer_id: key(), ...texts('name', 'country') }, { tableName: 'customers' });
   const Sale = sequelize.define('Sale', {
     sale_id: { type: DataTypes.BIGINT, primaryKey: true }, sold_at: DataTypes.DATE, quantity: DataTypes.INTEGER, channel: DataTypes.TEXT,
   }, { tableName: 'sales' });
