@@ -14,7 +14,7 @@ from kernel import BELOW, part_of
 
 # From the top to the bottom: a room imports only rooms of later rows. Rooms of one row do not import each other.
 SRC_ROOMS = ["lib", "hooks", "copy", "functions", "export", "fragments", "capture", "lookup", "verify", "serve", "report",
-             "invalidation", "restart", "shmem", "session", "query arrow", "settings", "pg", "error"]
+             "invalidation", "restart", "shmem", "files", "session", "query arrow", "settings", "pg", "error"]
 CORE_ROOMS = ["lib", "cache formats sql_text result_digest", "replay", "versions", "hash", "known_relations prefetch room reserve shown",
               "atomics reason"]
 

@@ -115,7 +115,9 @@ CREATE FUNCTION @extschema@.stats_data()
                    claims_held pg_catalog.int8, stale_hits pg_catalog.int8,
                    standby_state pg_catalog.text, statements_dropped pg_catalog.int8,
                    precise_publications pg_catalog.int8, coarse_not_noted pg_catalog.int8, coarse_overflow pg_catalog.int8,
-                   coarse_generation pg_catalog.int8, coarse_definitions pg_catalog.int8)
+                   coarse_generation pg_catalog.int8, coarse_definitions pg_catalog.int8,
+                   disk_bytes pg_catalog.int8, disk_bytes_total pg_catalog.int8, disk_moves pg_catalog.int8, disk_hits pg_catalog.int8,
+                   disk_failures pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_stats_data';
 CREATE FUNCTION @extschema@.statement_counts_data()
@@ -130,7 +132,7 @@ CREATE FUNCTION @extschema@.entries_data()
                    execution_time_ms pg_catalog.float8, time_saved_ms pg_catalog.float8, created_at pg_catalog.timestamptz,
                    last_hit_at pg_catalog.timestamptz, expires_at pg_catalog.timestamptz, valid pg_catalog.bool,
                    relations pg_catalog.oid[], kind pg_catalog.text, score pg_catalog.float8, rendition_bytes pg_catalog.int8,
-                   relations_by_value pg_catalog.oid[])
+                   relations_by_value pg_catalog.oid[], disk_bytes pg_catalog.int8)
     STRICT VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'arrow_cache_entries_data';
 CREATE FUNCTION @extschema@.relations_data()

@@ -7,7 +7,7 @@ CREATE VIEW @extschema@.entries AS
 SELECT e.entry_id, e.datname, pg_catalog.convert_from(e.query, pg_catalog.getdatabaseencoding()) AS query, e.row_count,
        e.column_count, e.batches, e.bytes, e.hits, e.execution_time_ms, e.time_saved_ms, e.created_at, e.last_hit_at, e.expires_at,
        e.valid, e.relations::pg_catalog.regclass[] AS relations, e.kind, e.score, e.rendition_bytes,
-       e.relations_by_value::pg_catalog.regclass[] AS relations_by_value
+       e.relations_by_value::pg_catalog.regclass[] AS relations_by_value, e.disk_bytes
 FROM @extschema@.entries_data() AS e;
 COMMENT ON VIEW @extschema@.entries IS 'One row per cached result of this database that the user may see.';
 

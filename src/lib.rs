@@ -15,6 +15,7 @@
 //! * `invalidation`: what a transaction has changed, and its publication
 //! * `restart`: what outlives a restart of the server
 //! * `shmem`: the shared block
+//! * `files`: the files of answers that had to leave it
 //! * `session`: where the present statement stands
 //! * `query` (what a query is and whether its answer may be kept) and `arrow` (values to Arrow and back), which do not
 //!   use each other
@@ -34,6 +35,7 @@ mod capture;
 mod copy;
 mod error;
 mod export;
+mod files;
 mod fragments;
 mod functions;
 mod hooks;

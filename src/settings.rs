@@ -56,6 +56,12 @@ settings! {
     MAX_ENTRIES: i32 = 10_000; define_int_guc(c"pg_arrow_cache.max_entries", 1, 50_000_000), Postmaster;
     c"Most results held at once." c""
 
+    // What is kept on disk.
+
+    /// Megabytes of files. 0: no answer is ever written to a file to make room in memory.
+    DISK_MEMORY_MB: i32 = 0; define_int_guc(c"pg_arrow_cache.disk_memory", 0, i32::MAX), Sighup, UNIT_MB;
+    c"Disk space for large results that have to leave shared memory." c"0 keeps none."
+
     // What outlives a restart.
 
     /// Off: the postmaster neither writes a file when it stops, nor reads one when it starts.
@@ -193,6 +199,11 @@ pub fn memory_bytes() -> usize {
 /// Size of the entry table.
 pub fn max_entries() -> u32 {
     now(&MAX_ENTRIES) as u32
+}
+
+/// Most bytes of the files of results.
+pub fn disk_bytes() -> u64 {
+    u64::from(now(&DISK_MEMORY_MB).unsigned_abs()) * 1024 * 1024
 }
 
 /// Returns true if answers are to outlive a restart.

@@ -12,14 +12,16 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use std::time::Duration;
 
-use arrow_cache_core::{Arena, ArenaPtr, CLAIMS, Claimed, Layout, Locks, PARTITIONS, STRIPES, Sizes, Store, Stripe};
+use arrow_cache_core::{
+    Arena, ArenaPtr, CLAIMS, Claimed, FileLimits, Layout, Locks, PARTITIONS, STRIPES, Sizes, Store, Stripe,
+};
 use pgrx::pg_sys;
 
 use crate::error::{CacheError, fail_startup};
 use crate::pg::backend_local::Local;
 use crate::pg::error_passing::edge;
 use crate::pg::{backend, compat, waiting};
-use crate::settings;
+use crate::{files, settings};
 
 const NAME: &CStr = c"pg_arrow_cache";
 const NAME_OF_WAITERS: &CStr = c"pg_arrow_cache waiters";
@@ -95,6 +97,8 @@ pub fn startup(begin: impl FnOnce(&SharedStore) -> bool) {
         COUNTERS.set(None);
         kept!(pg_sys::LWLockRelease(init_lock));
         if !found {
+            // Of before a crash.
+            files::remove_all();
             let mut area = lay_out(block, locks);
             if !begin(&view(area)) {
                 kept!(pg_sys::dsa_detach(area));
@@ -305,6 +309,21 @@ impl Arena for SharedArena {
         // SAFETY: this backend is attached. With NO_OOM a full area gives a null pointer.
         let pointer = unsafe { kept!(pg_sys::dsa_allocate_extended(self.area, bytes, flags)) };
         (pointer != 0).then_some(ArenaPtr(pointer))
+    }
+
+    fn file_limits(&self) -> FileLimits {
+        // The postmaster loads what outlives a restart before the server removes temporary files.
+        // SAFETY: a plain global.
+        let has_files = unsafe { pg_sys::IsUnderPostmaster };
+        if has_files { files::limits() } else { FileLimits::NO_FILES }
+    }
+
+    fn write_file(&self, number: u64, count: usize, chunks: &mut dyn Iterator<Item = &[u8]>) -> bool {
+        files::write(number, count, chunks)
+    }
+
+    fn remove_file(&self, number: u64) {
+        files::remove(number);
     }
 
     unsafe fn free(&self, pointer: ArenaPtr) {

@@ -52,7 +52,7 @@ pub use cache::counters::{Counter, Counters, STRIPES, Stripe};
 pub use cache::image::{Loaded, Origin, Unusable};
 pub use cache::key::CacheKey;
 pub use cache::layout::{Layout, LayoutError, MOST_SEATS, PARTITIONS, Sizes};
-pub use cache::memory::{Arena, ArenaPtr, Locks};
+pub use cache::memory::{Arena, ArenaPtr, FileLimits, Locks};
 pub use cache::{
     BlockPlace, Dependency, Draft, EntryId, EntryKind, EntryView, Fill, NewEntry, NewKind, Pin, Speed,
     StatementCounter, StatementCounts, StatementKey, Store, StoreError, Validity, pays_at_once, storing_nanos,

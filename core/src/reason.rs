@@ -82,6 +82,7 @@ reasons! {
     NoRoom, "no_room", "No room could be made for the result.";
     Outweighed, "outweighed", "The memory is full of results that save more time for their size.";
     OutOfMemory, "out_of_memory", "The server has no memory for judging the statement or for gathering its result.";
+    UnreadableFile, "unreadable_file", "The file that had the answer on disk cannot be read.";
     IncompleteRead, "incomplete_read", "The result was not read to its end.";
     ChangedMeanwhile, "changed_meanwhile", "A relation of the query changed while it ran.";
     Explain, "explain", "The statement is being explained.";

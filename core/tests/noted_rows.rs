@@ -2,7 +2,7 @@
 //! (`AtEOSubXact_PgStat_Relations`): whatever was not noted is found out, unless it was rolled back before anything was
 //! noted.
 
-use arrow_cache_core::versions::columns::{ColumnValue, QuietColumns, TrackedColumns};
+use arrow_cache_core::versions::columns::{QuietColumns, TrackedColumns};
 use arrow_cache_core::versions::noted_rows::{Coarse, CountedChanges, MOST_CHANGES, NotedRows, RowChange, RowChanges};
 use proptest::prelude::*;
 
@@ -79,7 +79,7 @@ fn tracked(generation: u64) -> TrackedColumns {
     TrackedColumns { generation, columns: [1, 0, 0, 0], ..TrackedColumns::default() }
 }
 
-fn values(rows: &NotedRows, now: &TrackedColumns, counted: &CountedChanges) -> Result<Vec<ColumnValue>, Coarse> {
+fn values(rows: &NotedRows, now: &TrackedColumns, counted: &CountedChanges) -> Result<Vec<u64>, Coarse> {
     rows.values(now, counted).map(|(values, _)| values.to_vec())
 }
 
@@ -90,7 +90,7 @@ fn run(steps: &[Step]) -> (Server, NotedRows) {
             Step::Noted(change, value) => {
                 server.change(change, value);
                 rows.add_change(change, || Some(server.counted()));
-                rows.add_value((1, value));
+                rows.add_value(value);
             }
             Step::Missed(change, value) => server.change(change, value),
             Step::Open => server.open(),
@@ -108,7 +108,7 @@ proptest! {
         match values(&rows, &tracked(7), &server.counted()) {
             Ok(values) => {
                 prop_assert!(noted);
-                prop_assert!(server.touched().all(|value| values.contains(&(1, value))));
+                prop_assert!(server.touched().all(|value| values.contains(&value)));
             }
             Err(why) => prop_assert!(!noted, "{why:?}"),
         }
@@ -118,7 +118,7 @@ proptest! {
     fn what_was_missed_is_found_out(steps in prop::collection::vec(step(1), 0..40)) {
         let (server, rows) = run(&steps);
         if let Ok(values) = values(&rows, &tracked(7), &server.counted()) {
-            prop_assert!(server.touched().all(|value| values.contains(&(1, value))));
+            prop_assert!(server.touched().all(|value| values.contains(&value)));
         }
     }
 }
@@ -159,7 +159,7 @@ fn another_generation_makes_it_imprecise() {
     let (server, mut rows) = run(&[Step::Noted(RowChange::Insert, 1)]);
     assert_eq!(values(&rows, &tracked(8), &server.counted()), Err(Coarse::Generation));
     rows.expect(&tracked(7));
-    assert_eq!(values(&rows, &tracked(7), &server.counted()), Ok(vec![(1, 1)]));
+    assert_eq!(values(&rows, &tracked(7), &server.counted()), Ok(vec![1]));
     rows.expect(&tracked(8));
     assert_eq!(values(&rows, &tracked(7), &server.counted()), Err(Coarse::Generation));
 }
@@ -172,8 +172,8 @@ fn a_column_that_comes_meanwhile_leaves_the_others() {
     let added = |rows: &NotedRows, now: &TrackedColumns| {
         rows.values(now, &server.counted()).map(|(values, added)| (values.to_vec(), added.collect::<Vec<_>>()))
     };
-    assert_eq!(added(&rows, &tracked(7)), Ok((vec![(1, 1)], vec![])));
-    assert_eq!(added(&rows, &more), Ok((vec![(1, 1)], vec![4, 3])));
+    assert_eq!(added(&rows, &tracked(7)), Ok((vec![1], vec![])));
+    assert_eq!(added(&rows, &more), Ok((vec![1], vec![4, 3])));
     for other in [
         TrackedColumns { generation: 8, ..more },
         TrackedColumns { generation: 10, ..more },
@@ -185,11 +185,7 @@ fn a_column_that_comes_meanwhile_leaves_the_others() {
         assert_eq!(added(&rows, &other), Err(Coarse::Generation), "{other:?}");
     }
     rows.expect(&more);
-    assert_eq!(
-        added(&rows, &more),
-        Ok((vec![(1, 1)], vec![4, 3])),
-        "a later statement knows more, the first one does not"
-    );
+    assert_eq!(added(&rows, &more), Ok((vec![1], vec![4, 3])), "a later statement knows more, the first one does not");
     rows.expect(&TrackedColumns { quiet: QuietColumns(8), ..more });
     assert_eq!(added(&rows, &more), Err(Coarse::Generation));
 }
@@ -202,11 +198,11 @@ fn values_of_as_many_changes_are_noted_as_may_be() {
         rows.add_change(RowChange::Update, || None);
         rows.look();
         for _ in 0..2 {
-            rows.add_value((1, value));
-            rows.add_value((1, value - 1));
+            rows.add_value(value);
+            rows.add_value(value - 1);
         }
     }
-    let all: Vec<_> = (0..MOST_CHANGES as u64).map(|value| (1, value)).collect();
+    let all: Vec<_> = (0..MOST_CHANGES as u64).collect();
     assert_eq!(values(&rows, &tracked(7), &server.counted()), Ok(all.clone()));
     server.change(RowChange::Update, 0);
     rows.add_change(RowChange::Update, || None);
@@ -221,11 +217,11 @@ fn values_of_as_many_changes_are_noted_as_may_be() {
 #[test]
 fn values_that_come_in_turn_are_noted_once() {
     let (server, mut rows) = run(&[Step::Noted(RowChange::Insert, 5)]);
-    let in_turn: Vec<_> = (0..200).map(|value| (2, 7 * value % 200)).collect();
+    let in_turn: Vec<_> = (0..200).map(|value| 600 + 7 * value % 200).collect();
     for _ in 0..MOST_CHANGES {
         in_turn.iter().for_each(|value| rows.add_value(*value));
     }
-    assert_eq!(values(&rows, &tracked(7), &server.counted()), Ok([vec![(1, 5)], in_turn].concat()));
+    assert_eq!(values(&rows, &tracked(7), &server.counted()), Ok([vec![5], in_turn].concat()));
 }
 
 #[test]
@@ -235,12 +231,12 @@ fn more_values_than_changes_are_not_noted() {
         server.change(RowChange::Delete, value);
         rows.add_change(RowChange::Delete, || None);
         rows.look();
-        rows.add_value((1, value));
-        rows.add_value((2, value));
+        rows.add_value(value);
+        rows.add_value(5000 + value);
     }
     assert_eq!(values(&rows, &tracked(7), &server.counted()).map(|values| values.len()), Ok(MOST_CHANGES as usize - 1));
-    rows.add_value((3, 1));
+    rows.add_value(9001);
     assert!(rows.wants_more());
-    rows.add_value((3, 2));
+    rows.add_value(9002);
     assert_eq!(values(&rows, &tracked(7), &server.counted()), Err(Coarse::Overflow));
 }

@@ -182,6 +182,21 @@ errors! {
         "COPY FROM cannot read the format \"arrow\""
         "The format is for COPY ... TO STDOUT."
 
+    /// The file with an answer cannot be read.
+    failed_file(name: impl Display, error: impl Display) ERRCODE_IO_ERROR
+        "could not read a cached result from file \"{name}\": {error}"
+        "The result was dropped. Repeat the statement."
+
+    /// The file with an answer is not what was written.
+    damaged_file(name: impl Display) ERRCODE_DATA_CORRUPTED
+        "file \"{name}\" with a cached result is damaged"
+        "The result was dropped. Repeat the statement, and check the disk."
+
+    /// An answer that was found cannot be read any more.
+    unservable_answer() ERRCODE_IO_ERROR
+        "a cached result cannot be read any more"
+        "The result was dropped. Repeat the statement."
+
     /// COPY was to write Arrow to a file or a program of the server.
     arrow_to_file() ERRCODE_FEATURE_NOT_SUPPORTED
         "COPY in the format \"arrow\" writes to STDOUT only"

@@ -3,16 +3,16 @@
 
 use std::rc::Rc;
 
-use arrow_cache_core::{Reason, RoomyVec};
+use arrow_cache_core::Reason;
 
 use crate::arrow::column::Column;
-use crate::error::or_raise;
+use crate::error::CacheError;
 use crate::lookup;
 use crate::lookup::{Found, Lateness, Miss, Question, clock_free, portal, single_flight};
 use crate::pg::query_desc::QueryDesc;
 use crate::pg::{backend, compat};
 use crate::report::{decision_log, tally};
-use crate::serve::{self, Hit};
+use crate::serve::{self, Hit, StoredChunks};
 use crate::session::{self, Status};
 use crate::settings;
 use crate::shmem::SharedStore;
@@ -28,7 +28,7 @@ pub struct Decision {
 pub(super) enum Answer {
     /// A stored answer is delivered: its columns, and where its chunks are. The serving plan, which holds it in place,
     /// has replaced the query's own.
-    Stored { columns: Rc<[Column]>, chunks: Vec<&'static [u8]> },
+    Stored { columns: Rc<[Column]>, chunks: StoredChunks },
     /// The plan runs, and its rows may be stored.
     Run(Option<Box<Miss>>),
     /// The plan applies the clock to its clock-free part, whose rows are stored, or may be.
@@ -114,16 +114,18 @@ fn bypass(store: &SharedStore, query: QueryDesc<'_>, reason: Reason) -> Answer {
 }
 
 /// The stored answer of a hit, which replaces the query's plan. The plan is executed when there is no memory to hold
-/// the entry in place.
+/// the entry in place, or it cannot be read.
 fn stored(store: &SharedStore, query: QueryDesc<'_>, hit: Hit) -> Answer {
     let columns = hit.columns.clone();
     // First of all the entry is held: an error then lets it go.
-    let Some(pin) = serve::swap_plan(query, hit) else { return bypass(store, query, Reason::OutOfMemory) };
-    let mut chunks = Vec::new();
-    for chunk in store.view(pin).chunks() {
-        // SAFETY: the serving plan holds the entry in place until the query's descriptor is gone; shared memory
-        // outlives the process.
-        or_raise(chunks.add(unsafe { std::slice::from_raw_parts(chunk.as_ptr(), chunk.len()) }));
+    let pin = match serve::swap_plan(query, hit) {
+        Ok(pin) => pin,
+        Err(reason) => return bypass(store, query, reason),
+    };
+    // SAFETY: the serving plan holds the entry in place until the query's descriptor is gone.
+    match unsafe { StoredChunks::of(store, &store.view(pin)) } {
+        Ok(chunks) => Answer::Stored { columns, chunks },
+        Err(Reason::OutOfMemory) => CacheError::out_of_memory().raise(),
+        Err(_) => CacheError::unservable_answer().raise(),
     }
-    Answer::Stored { columns, chunks }
 }

@@ -8,12 +8,12 @@ use super::ipc_stream::{Output, Stream};
 use crate::arrow::chunk::Chunk;
 use crate::pg::client;
 use crate::pg::query_desc::QueryDesc;
-use crate::serve;
+use crate::serve::{self, StoredChunks};
 
 /// Stored batches, of which some have been delivered.
 pub struct StoredBatches {
     query: QueryDesc<'static>,
-    chunks: Vec<&'static [u8]>,
+    chunks: StoredChunks,
     next: usize,
     way: Way,
 }
@@ -30,11 +30,15 @@ enum Way {
 
 impl StoredBatches {
     /// All batches of an answer, which serves the query. The query is started, and these are its chunks.
-    pub fn new(query: QueryDesc<'static>, chunks: Vec<&'static [u8]>, stream: &Stream) -> Self {
+    pub fn new(query: QueryDesc<'static>, chunks: StoredChunks, stream: &Stream) -> Self {
         let mut batches = Self { query, chunks, next: 0, way: Way::Made };
-        let rows = batches.chunks().map(|chunk| chunk.rows() as u64).sum();
+        // No messages are kept of what lies in a file.
+        if matches!(batches.chunks, StoredChunks::InFile(_)) {
+            return batches;
+        }
+        let rows = batches.all(|chunk| chunk.rows()) as u64;
         if let (Some(key), Some(served)) = (stream.rendition_key(rows), serve::served(query)) {
-            let expected: usize = batches.chunks().map(|chunk| stream.messages_of(chunk)).sum();
+            let expected = batches.all(|chunk| stream.messages_of(chunk));
             batches.way = match served.exported(key) {
                 Some(messages) if messages.len() == expected => Way::MadeBefore(messages.into_iter()),
                 _ if served.begin_export(key) => Way::Kept,
@@ -44,19 +48,21 @@ impl StoredBatches {
         batches
     }
 
-    /// Bytes of the batches as they are stored.
+    /// About how many bytes the batches have as they are stored.
     pub fn bytes(&self) -> usize {
-        self.chunks().map(|chunk| chunk.message().len()).sum()
+        self.chunks.bytes()
     }
 
-    fn chunk(&self, number: usize) -> Option<Chunk<'static>> {
-        // SAFETY: stored chunks come from our encoder and have the entry's columns; the serving plan holds them in
-        // place.
-        self.chunks.get(number).map(|chunk| unsafe { Chunk::new(chunk) })
+    /// A batch, which may take the place of the one before.
+    fn chunk(&mut self, number: usize) -> Option<Chunk<'static>> {
+        // SAFETY: stored chunks come from our encoder and have the entry's columns; the serving plan holds the entry in
+        // place. Each is used before the next one is asked for.
+        unsafe { self.chunks.get(number).map(|chunk| Chunk::new(chunk)) }
     }
 
-    fn chunks(&self) -> impl Iterator<Item = Chunk<'static>> {
-        (0..self.chunks.len()).filter_map(|number| self.chunk(number))
+    /// The sum over all batches.
+    fn all(&mut self, of: impl Fn(Chunk<'_>) -> usize) -> usize {
+        (0..self.chunks.len()).filter_map(|number| self.chunk(number).map(&of)).sum()
     }
 
     /// Delivers batches until the output wants no more. As a plan does, which fills a batch before it pauses: so a

@@ -117,9 +117,8 @@ impl PartState {
         let found = unsafe { stored_parts::stored_part(store, key.key, columns, surroundings.snapshot.as_ref()) };
         let is_outdated = matches!(found, StoredPart::Outdated);
         // SAFETY: the context outlives the statement. A stored part has the columns that were compared with its own.
-        let hold =
-            unsafe { found.valid().and_then(|pin| Hold::in_context(surroundings.context, pin, columns.clone())) };
-        if let Some(hold) = hold {
+        let hold = unsafe { found.valid().map(|pin| Hold::in_context(surroundings.context, pin, columns.clone())) };
+        if let Some(Ok(hold)) = hold {
             self.rows = Rows::Stored(hold);
         }
         is_outdated

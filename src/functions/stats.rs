@@ -46,23 +46,30 @@ fn standby_state(store: &SharedStore) -> String {
     }
 }
 
+/// The share of queries that were hits, of time that was saved, and of looked-up queries that were answered.
+fn ratios(sum: impl Fn(Counter) -> i64) -> [Option<f64>; 3] {
+    let (hits, missed) = (sum(Counter::Hits), sum(Counter::Misses) + sum(Counter::Stale));
+    let saved = sum(Counter::TimeSavedMicros) + sum(Counter::FragmentTimeSavedMicros);
+    let answered = hits + sum(Counter::StaleHits);
+    let share = |part: i64, whole: i64| (whole > 0).then(|| part as f64 / whole as f64);
+    [
+        share(hits, hits + missed + sum(Counter::Bypasses)),
+        share(saved, saved + sum(Counter::TimeExecutedMicros)),
+        share(answered, answered + missed),
+    ]
+}
+
 fn stats_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
     let store = shmem::required();
     let counters = store.counters();
     let sum = |counter| counters.sum(counter) as i64;
-    let (hits, misses, stale) = (sum(Counter::Hits), sum(Counter::Misses), sum(Counter::Stale));
-    let bypasses = sum(Counter::Bypasses);
-    let queries = hits + misses + stale + bypasses;
-    let share = |part: i64, whole: i64| (whole > 0).then(|| part as f64 / whole as f64);
-    let (saved, executed) = (sum(Counter::TimeSavedMicros), sum(Counter::TimeExecutedMicros));
-    let saved_in_all = saved + sum(Counter::FragmentTimeSavedMicros);
-    let answered = hits + sum(Counter::StaleHits);
+    let [of_queries, of_time, of_eligible] = ratios(sum);
     let waits = ENDS.map(sum);
     Set::once((
-        hits,
-        misses,
-        stale,
-        bypasses,
+        sum(Counter::Hits),
+        sum(Counter::Misses),
+        sum(Counter::Stale),
+        sum(Counter::Bypasses),
         sum(Counter::Stores),
         sum(Counter::Evictions),
         sum(Counter::Expirations),
@@ -73,15 +80,15 @@ fn stats_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
         settings::max_entries() as i32,
         store.bytes_used() as i64,
         settings::memory_bytes() as i64,
-        share(hits, queries),
-        milliseconds(saved as u64),
+        of_queries,
+        milliseconds(counters.sum(Counter::TimeSavedMicros)),
         timestamp(store.stats_reset()),
         sum(Counter::OtherStatements),
         sum(Counter::NestedStatements),
         sum(Counter::VerifySamples),
-        milliseconds(executed as u64),
-        share(saved_in_all, saved_in_all + executed),
-        share(answered, answered + misses + stale),
+        milliseconds(counters.sum(Counter::TimeExecutedMicros)),
+        of_time,
+        of_eligible,
         sum(Counter::FragmentsStored),
         sum(Counter::FragmentsServed),
         sum(Counter::FragmentsComputed),
@@ -104,6 +111,11 @@ fn stats_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
         sum(Counter::CoarseOverflow),
         sum(Counter::CoarseGeneration),
         sum(Counter::CoarseDefinitions),
+        store.file_bytes() as i64,
+        store.most_file_bytes() as i64,
+        sum(Counter::FileMoves),
+        sum(Counter::FileHits),
+        sum(Counter::FileFailures),
     ))
 }
 
@@ -161,6 +173,7 @@ fn entries_data(_: FunctionCall<'_>) -> Set<impl Columns + use<>> {
             entry.score(now),
             entry.rendition_bytes() as i64,
             by_value,
+            entry.file_bytes() as i64,
         ))
     };
     let mut rows = Vec::new();

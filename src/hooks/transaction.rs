@@ -7,6 +7,7 @@ use pgrx::pg_sys;
 use crate::invalidation::{foreign, own_writes, publication, redefinition, rows, write_set};
 use crate::lookup::single_flight;
 use crate::pg::error_passing::edge;
+use crate::pg::transaction_changes::Changes;
 use crate::pg::{attention, backend, error_passing};
 use crate::{capture, session};
 
@@ -84,7 +85,8 @@ unsafe fn publish(preparing: bool) {
         if backend::is_logical_worker() {
             edge(redefinition::count_worker);
         }
-        edge(|| publication::publish(preparing));
+        let changes = Changes::of_now_unguarded();
+        edge(|| publication::publish(changes, preparing));
     }
 }
 

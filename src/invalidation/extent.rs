@@ -2,7 +2,8 @@
 //! nothing.
 
 use arrow_cache_core::versions::noted_rows::CountedChanges;
-use arrow_cache_core::{Counter, EACH_ROW, ITS_VALUE, SlotId, TrackedColumns};
+use arrow_cache_core::versions::places::{number_of_column, place_of_value};
+use arrow_cache_core::{Counter, EACH_ROW, ITS_VALUE, TrackedColumns};
 
 use super::rows::{self, Coarse};
 use super::writer::Writer;
@@ -13,16 +14,9 @@ use crate::shmem::SharedStore;
 /// change, of what the server may not count.
 pub type Changed = (u32, TrackedColumns, Option<CountedChanges>);
 
-/// Calls `visit` with the slots of what the transaction under way has changed of tracked relations, beside those of the
-/// whole relations. Each may be listed more than once. `redefines` tells whether the transaction has changed
-/// definitions.
-pub fn for_each_slot(
-    store: &SharedStore,
-    writer: &Writer<'_>,
-    mut tracked: Vec<Changed>,
-    redefines: bool,
-    mut visit: impl FnMut(SlotId),
-) {
+/// Publishes what the transaction under way has changed of tracked relations, beside these as a whole. `redefines` says
+/// whether it has changed definitions.
+pub fn publish(store: &SharedStore, writer: &Writer<'_>, mut tracked: Vec<Changed>, redefines: bool) {
     tracked.sort_unstable_by_key(|(relation, _, counted)| (*relation, counted.is_some()));
     tracked.dedup_by_key(|(relation, ..)| *relation);
     for (relation, columns, counted) in tracked {
@@ -30,14 +24,15 @@ pub fn for_each_slot(
         let noted = match counted {
             _ if redefines => Err(Coarse::Definitions),
             None => Err(Coarse::NotNoted),
-            Some(counted) => rows::for_each_noted(relation, &columns, &counted, |column, hash| {
-                is_quiet |= column == EACH_ROW && hash != Some(ITS_VALUE);
-                visit(writer.value(relation, column, hash));
+            Some(counted) => rows::with_noted(relation, &columns, &counted, |values, unknown| {
+                is_quiet = columns.is_each_row() && !values.iter().all(|value| *value == its_value(relation));
+                writer.publish_values(values);
+                unknown.for_each(|column| writer.publish(writer.unknown(relation, column)));
             }),
         };
         if noted.is_err() {
             let [_, coarse] = writer.of_relation(relation);
-            visit(coarse);
+            writer.publish(coarse);
         }
         if columns.is_each_row() {
             let line = (backend::database(), relation, columns.generation);
@@ -52,4 +47,9 @@ pub fn for_each_slot(
         };
         store.counters().add(store.stripe(), counter, 1);
     }
+}
+
+/// The place of what `EACH_ROW` has in a row that has not changed quietly.
+fn its_value(relation: u32) -> u64 {
+    place_of_value(number_of_column(backend::database(), relation, EACH_ROW), ITS_VALUE)
 }

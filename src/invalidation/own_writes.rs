@@ -4,7 +4,8 @@ use arrow_cache_core::Reason;
 
 use crate::invalidation::catalogs::is_meaningful_catalog;
 use crate::invalidation::{track_counts, write_set};
-use crate::pg::{backend, transaction_changes};
+use crate::pg::backend;
+use crate::pg::transaction_changes::Changes;
 
 /// Most changed relations, and levels of subtransactions with some, that each lookup looks at. A transaction that has
 /// more gets no answers: it would look at them for longer than they save.
@@ -29,7 +30,8 @@ pub fn check_own_writes(relations: &[u32]) -> Result<(), Reason> {
     }
     let mut is_definition = false;
     let mut is_own = relations.iter().any(|relation| write_set::holds(*relation));
-    let are_all_seen = transaction_changes::for_each_changed_relation(MOST_CHANGES, |relation| {
+    let are_all_seen = Changes::of_now().for_each(MOST_CHANGES, |change| {
+        let relation = change.relation();
         is_definition |= is_meaningful_catalog(relation);
         is_own |= relations.binary_search(&relation).is_ok();
     });

@@ -40,6 +40,8 @@ pub struct Writer<'a> {
     now: i64,
     /// Which transactions run, as far as it was asked.
     running: Cell<AskedXids>,
+    /// How often it has published.
+    published: Cell<u64>,
 }
 
 impl<'a> Writer<'a> {
@@ -53,7 +55,7 @@ impl<'a> Writer<'a> {
         let database = backend::database();
         let oldest_running = oldest_running(xid);
         let running = Cell::new(AskedXids::from(oldest_running));
-        Self { versions, database, xid, oldest_running, now: backend::now(), running }
+        Self { versions, database, xid, oldest_running, now: backend::now(), running, published: Cell::new(0) }
     }
 
     /// The slots to which each change of a relation is published, unless it is known which values it concerns.
@@ -61,17 +63,30 @@ impl<'a> Writer<'a> {
         self.versions.of_relation(self.database, relation)
     }
 
-    /// The slot of the rows of a relation that have a value in a column, or one that is not known.
-    pub fn value(&self, relation: u32, column: i16, hash: Option<u64>) -> SlotId {
-        match hash {
-            Some(hash) => self.versions.value(self.database, relation, column, hash),
-            None => self.versions.unknown(self.database, relation, column),
-        }
+    /// The slot of the rows of a relation of which it is not known which value they have in a column.
+    pub fn unknown(&self, relation: u32, column: i16) -> SlotId {
+        self.versions.unknown(self.database, relation, column)
+    }
+
+    /// Publishes to the slots of values, by their places.
+    pub fn publish_values(&self, places: &[u64]) {
+        self.count(places.len());
+        self.versions.publish_values(places, self.xid, self.oldest_running, |xid| self.is_running(xid));
     }
 
     /// Publishes to one slot.
     pub fn publish(&self, slot: SlotId) {
+        self.count(1);
         self.versions.publish(slot, self.xid, self.oldest_running, |xid| self.is_running(xid), self.now);
+    }
+
+    fn count(&self, more: usize) {
+        self.published.set(self.published.get() + more as u64);
+    }
+
+    /// How often it has published.
+    pub fn published(&self) -> u64 {
+        self.published.get()
     }
 
     fn is_running(&self, xid: u64) -> bool {

@@ -89,7 +89,7 @@ fn search<'q>(store: &SharedStore, question: &Question<'q>, lateness: Lateness) 
     if allocator::is_short() {
         return Err(Reason::OutOfMemory);
     }
-    let statement = describe(store, question)?;
+    let mut statement = describe(store, question)?;
     // The server looks at that setting when it rewrites the query of a view or of a function's body, and what it has
     // rewritten it keeps.
     if server_settings::forbids_relations() {
@@ -98,7 +98,7 @@ fn search<'q>(store: &SharedStore, question: &Question<'q>, lateness: Lateness) 
     let Statement { key, columns, snapshot, terms, cuts, .. } = &statement;
     let stored = rules::find_entry(store, *key, (cuts, |own| are_described(columns, own)), snapshot, *terms)?;
     let pin = match stored {
-        Stored::Valid(pin) => return hit(store, question, statement, pin, None),
+        Stored::Valid(pin) => return hit(store, question, &mut statement, pin, None),
         Stored::Outdated(pin) => Some(pin),
         Stored::Nothing => None,
     };
@@ -111,7 +111,7 @@ fn search<'q>(store: &SharedStore, question: &Question<'q>, lateness: Lateness) 
         let end = || end.unwrap_or_else(backend::now);
         let age = stale_bound.and_then(|bound| staleness::servable_age(store, &pin, &statement, bound, end()));
         if age.is_some() {
-            return hit(store, question, statement, pin, age);
+            return hit(store, question, &mut statement, pin, age);
         }
         outdated = value_rules::outdated_values(store, &pin);
         store.unpin(pin);
@@ -143,7 +143,7 @@ fn reads_foreign(store: &SharedStore, question: &Question<'_>, reads_session: bo
 fn hit<'q>(
     store: &SharedStore,
     question: &Question<'q>,
-    statement: Statement<'q>,
+    statement: &mut Statement<'q>,
     pin: Pin,
     stale: Option<i64>,
 ) -> Result<Search<'q>, Reason> {
@@ -163,15 +163,15 @@ fn hit<'q>(
         !traits.is_limited || row_bound::limit(question.plan, question.params).is_some_and(below_limit)
     };
     // An outdated answer differs from the one that executing it gives.
-    let verify = if stale.is_none() { verify::draw(&traits, &started, is_whole) } else { None };
-    quick_statements::note_hit(fingerprint, store.view(&pin).execution_micros());
-    forms::note_columns(form, current, &columns);
+    let verify = if stale.is_none() { verify::draw(traits, started, is_whole) } else { None };
+    quick_statements::note_hit(*fingerprint, store.view(&pin).execution_micros());
+    forms::note_columns(*form, *current, columns);
     let is_read_later = portal::is_bound() || portal::may_be_read_later();
     let guard = ((traits.reads_session || reads_foreign) && is_read_later).then(|| {
-        let foreign = if reads_foreign { relations } else { Vec::new() };
-        Box::new(Guard { started, plan: question.plan.as_ptr(), foreign })
+        let foreign = if reads_foreign { std::mem::take(relations) } else { Vec::new() };
+        Box::new(Guard { started: started.taken(), plan: question.plan.as_ptr(), foreign })
     });
-    Ok(Search::Hit(Hit { pin, stale, columns, guard, open }, verify))
+    Ok(Search::Hit(Hit { pin, stale, columns: Rc::clone(columns), guard, open }, verify))
 }
 
 /// The tables and indexes that are held open until a hit has been read: those that its plan would hold open, if other

@@ -185,7 +185,7 @@ fn serves(desc: QueryDesc<'_>, flags: i32, pending: &Pending<'_>) -> bool {
     let Some(columns) = forms::columns(pending.form, pending.versions) else { return false };
     let Some(pin) = valid_answer(&store, desc, pending, &columns) else { return false };
     let hit = Hit { pin, stale: None, columns, guard: None, open: Vec::new() };
-    let Some(pin) = serve::swap_plan(desc, hit) else { return false };
+    let Ok(pin) = serve::swap_plan(desc, hit) else { return false };
     if let Some(fingerprint) = quick_statements::take_planned() {
         quick_statements::note_hit(fingerprint, store.view(pin).execution_micros());
     }

@@ -128,8 +128,10 @@ fn consider(call: &mut Call<'_>) -> Result<Planning, Reason> {
 /// # Errors
 /// `TooQuick` if such statements are not looked up.
 fn check_speed(call: &Call<'_>, fingerprint: Option<Fingerprint>) -> Result<(), Reason> {
-    if fingerprint.is_some_and(quick_statements::skips_lookup) && !call.has_hint() {
-        timing::time_run(fingerprint);
+    if let Some(fingerprint) = fingerprint.filter(|own| quick_statements::skips_lookup(*own))
+        && !call.has_hint()
+    {
+        timing::time_skipped(fingerprint);
         return Err(Reason::TooQuick);
     }
     quick_statements::note_planned(fingerprint);

@@ -28,6 +28,9 @@ const CHEAP: u32 = 10;
 /// The part of the time of a slow run that is spent on looking up those after it. Most slow runs of statements that are
 /// quick otherwise had to wait for something, and an answer would not have saved what they took.
 const SPENT: u32 = 8;
+/// Of a statement of which so many executions in a row were too quick, one skipped execution in a few is timed.
+const SURELY_QUICK: u8 = u8::MAX;
+const TIMED_EVERY: u16 = 8;
 /// One lookup in so many is measured, and the first one.
 const MEASURED_EVERY: u8 = 8;
 /// A lookup that took longer than those before counts for one in so many: most of these were disturbed.
@@ -199,6 +202,11 @@ pub fn will_skip_lookup(fingerprint: Fingerprint) -> bool {
 #[inline]
 pub fn count_skipped(fingerprint: Fingerprint) {
     with_payoff(fingerprint, |payoff| payoff.skipped += 1);
+}
+
+/// Returns true if an execution is to be timed that is skipped.
+pub fn is_timed(fingerprint: Fingerprint) -> bool {
+    with_payoff(fingerprint, |payoff| payoff.quick_runs < SURELY_QUICK || payoff.skipped.is_multiple_of(TIMED_EVERY))
 }
 
 /// Notes how long an execution of a statement with this fingerprint has taken; returns true if that was too quick to be

@@ -120,7 +120,7 @@ pub fn pass_at_once(desc: QueryDesc<'_>) -> bool {
         }
         quick_statements::count_skipped(form);
         session::begin_bypass(reason);
-        timing::time_run(quick);
+        timing::time_skipped(form);
     } else {
         session::begin_bypass(reason);
         if reason != Reason::TooQuick {
@@ -262,17 +262,14 @@ fn serve_hit(
 ) -> Option<Task> {
     // Comparing answers means executing the statement, whose rows are others than those of its part.
     let is_compared = asked == Asked::Whole && !scrolls(flags);
-    let (is_held, task) = match verify.and_then(|drawn| drawn.counted(store)).filter(|_| is_compared) {
-        Some(conditions) => {
-            let task = verify::sample(desc, hit, conditions).map(Task::Verify);
-            (task.is_some(), task)
-        }
-        None => (serve::swap_plan(desc, hit).is_some(), None),
+    let held = match verify.and_then(|drawn| drawn.counted(store)).filter(|_| is_compared) {
+        Some(conditions) => verify::sample(desc, hit, conditions).map(|sample| Some(Task::Verify(sample))),
+        None => serve::swap_plan(desc, hit).map(|_| None),
     };
-    if !is_held {
-        note_bypass(store, Reason::OutOfMemory, desc.plan());
-    }
-    task
+    held.unwrap_or_else(|reason| {
+        note_bypass(store, reason, desc.plan());
+        None
+    })
 }
 
 /// Shows the serving plan in EXPLAIN if the query would be a hit; leaves anything else alone.
@@ -287,7 +284,7 @@ fn show_in_explain(store: &SharedStore, desc: QueryDesc<'_>) {
     let lateness = if part.is_none() { Lateness::Accepted(None) } else { Lateness::Refused };
     if check_updatable(asked.plan()).is_ok()
         && let Some(hit) = find_hit(store, &Question::of(asked), lateness)
-        && serve::swap_plan(asked, hit).is_some()
+        && serve::swap_plan(asked, hit).is_ok()
         && let Some(part) = part
     {
         // SAFETY: the part of this query, which is not started.

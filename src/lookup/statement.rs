@@ -62,7 +62,7 @@ fn check_speed(question: &Question<'_>, form: FormId) -> Result<(), Reason> {
         && quick_statements::skips_lookup(fingerprint)
         && !StatementTerms::of(question.own_text)?.insisted
     {
-        timing::time_run(Some(fingerprint));
+        timing::time_skipped(fingerprint);
         return Err(Reason::TooQuick);
     }
     Ok(())
@@ -89,14 +89,16 @@ fn verdict_of(question: &Question<'_>) -> Result<Cacheable, Reason> {
 /// Passes on a statement whose plan was not checked. If it is not known to be too quick, its next plan is checked, and
 /// looked up. Returns why it is bypassed.
 fn pass_unchecked(question: &Question<'_>, form: Option<Fingerprint>) -> Reason {
-    timing::time_run(form);
     let Some(form) = form else {
+        timing::time_run(None);
         plan_marker::ask_for_new_plan(question.plan);
         return Reason::NotAnalyzed;
     };
     if quick_statements::will_skip_lookup(form) {
         quick_statements::count_skipped(form);
+        timing::time_skipped(form);
     } else {
+        timing::time_run(Some(form));
         plan_marker::ask_for_new_plan(question.plan);
     }
     Reason::TooQuick

@@ -33,6 +33,12 @@ pub fn time_run(fingerprint: Option<Fingerprint>) {
     session::time_run(fingerprint.map(timed));
 }
 
+/// Has the run timed of the statement that starts now, and is skipped since others with its fingerprint are too quick.
+/// If they have been for long, now and then is enough.
+pub fn time_skipped(fingerprint: Fingerprint) {
+    time_run(quick_statements::is_timed(fingerprint).then_some(fingerprint));
+}
+
 /// Has the statement timed that is being planned, from its message on: planning is a part of what combining costs.
 pub fn time_statement(form: FormId, combined: bool) {
     let began = Some(backend::statement_start());

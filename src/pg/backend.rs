@@ -77,6 +77,12 @@ pub fn user_id() -> pg_sys::Oid {
     server::GetUserId()
 }
 
+/// Returns true if an interrupt is to be served.
+pub fn is_interrupted() -> bool {
+    // SAFETY: a plain global of the backend.
+    unsafe { pg_sys::InterruptPending != 0 }
+}
+
 /// Lets interrupts in, if there are any: what they raise unwinds our frames.
 pub fn accept_interrupts() {
     // SAFETY: a plain global of the backend; the function may be called wherever no lock is held.

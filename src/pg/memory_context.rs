@@ -31,10 +31,19 @@ pub unsafe fn context_below(parent: pg_sys::MemoryContext, name: &'static CStr) 
 /// # Safety
 /// The context must be a live one.
 pub unsafe fn room_for<T>(context: pg_sys::MemoryContext) -> Option<*mut T> {
+    // SAFETY: the caller's promise.
+    unsafe { room_of(context, size_of::<T>()) }.map(|place| place.cast())
+}
+
+/// Room for so many bytes, less than a gigabyte, in a memory context. `None` when there is no memory.
+///
+/// # Safety
+/// The context must be a live one.
+pub unsafe fn room_of(context: pg_sys::MemoryContext, bytes: usize) -> Option<*mut c_void> {
     const FLAGS: c_int = pg_sys::MCXT_ALLOC_NO_OOM as c_int;
     // SAFETY: the caller's promise; with NO_OOM a lack of memory gives null.
-    let place = unsafe { direct!(pg_sys::MemoryContextAllocExtended(context, size_of::<T>(), FLAGS)) };
-    (!place.is_null()).then_some(place.cast())
+    let place = unsafe { direct!(pg_sys::MemoryContextAllocExtended(context, bytes, FLAGS)) };
+    (!place.is_null()).then_some(place)
 }
 
 /// Moves a value into a memory context, as a chunk of its own, and drops it when the context is reset or deleted.

@@ -125,6 +125,8 @@ unsafe extern "C" {
 
     /// common/file_perm.h
     pub static pg_file_create_mode: c_int;
+    /// common/file_perm.h
+    pub static pg_dir_create_mode: c_int;
     /// libpq/libpq.h
     pub static mut PqCommMethods: *const CommMethods;
     /// utils/fmgrtab.h

@@ -7,13 +7,49 @@ use pgrx::pg_sys;
 use super::compat::{changes_over, counted_relation};
 use super::{backend, server};
 
-/// Calls `visit` with the OID of every relation whose tuples this transaction has changed so far. The heap access
-/// method itself counts them, whatever path the change took. Gives up after `most` relations and levels of
-/// subtransactions: returns false if there are more.
-///
-/// Nothing is listed while `track_counts` is off: see `invalidation::track_counts`.
-pub fn for_each_changed_relation(most: usize, mut visit: impl FnMut(u32)) -> bool {
-    for_each_change(most, |change| visit(change.relation()))
+/// The relations whose tuples this transaction has changed so far. The heap access method itself counts them, whatever
+/// path the change took. Nothing is listed while `track_counts` is off: see `invalidation::track_counts`.
+#[derive(Clone, Copy)]
+pub struct Changes(*mut server::SubXactStatus);
+
+impl Changes {
+    /// Those of now.
+    pub fn of_now() -> Self {
+        // SAFETY: the function returns the newest level, pushing an empty one at most.
+        Self(unsafe { kept!(server::pgstat_get_xact_stack_level(backend::transaction_nest_level())) })
+    }
+
+    /// The same, without the price of a guard. What the server raises jumps over the frame.
+    ///
+    /// # Safety
+    /// No frame between here and PostgreSQL may have pending destructors.
+    pub unsafe fn of_now_unguarded() -> Self {
+        // SAFETY: as above; the caller's promise.
+        Self(unsafe { direct!(server::pgstat_get_xact_stack_level(backend::transaction_nest_level())) })
+    }
+
+    /// Calls `visit` with each of them, with all that is counted, once for each level that has changed it. Gives up
+    /// after `most` relations and levels of subtransactions: returns false if there are more.
+    pub fn for_each(self, most: usize, mut visit: impl FnMut(Change<'_>)) -> bool {
+        let (mut level, mut steps) = (self.0, 0);
+        // SAFETY: the list lives in TopTransactionContext, and nothing below changes it.
+        unsafe {
+            while !level.is_null() {
+                steps += 1;
+                let mut table = (*level).first;
+                while !table.is_null() && steps <= most {
+                    steps += 1;
+                    visit(Change(&*(*table).parent));
+                    table = (*table).next;
+                }
+                if steps > most {
+                    return false;
+                }
+                level = (*level).previous;
+            }
+        }
+        true
+    }
 }
 
 /// What the server counts of a relation whose tuples this transaction has changed.
@@ -57,32 +93,6 @@ impl<'a> Change<'a> {
         }
         counted
     }
-}
-
-/// Does what `for_each_changed_relation` does, with all that is counted. A relation comes once for each level that has
-/// changed it.
-pub fn for_each_change(most: usize, mut visit: impl FnMut(Change<'_>)) -> bool {
-    // SAFETY: the function returns the newest level, pushing an empty one at most; the list lives
-    // in TopTransactionContext and nothing below changes it.
-    unsafe {
-        let nest_level = backend::transaction_nest_level();
-        let mut level = kept!(server::pgstat_get_xact_stack_level(nest_level));
-        let mut steps = 0;
-        while !level.is_null() {
-            steps += 1;
-            let mut table = (*level).first;
-            while !table.is_null() && steps <= most {
-                steps += 1;
-                visit(Change(&*(*table).parent));
-                table = (*table).next;
-            }
-            if steps > most {
-                return false;
-            }
-            level = (*level).previous;
-        }
-    }
-    true
 }
 
 /// Calls `visit` with every relation whose definition this transaction will tell the other backends to read again. A

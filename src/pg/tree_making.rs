@@ -7,6 +7,7 @@ use pgrx::pg_sys;
 
 use super::compat::tree::walkers;
 use super::error_passing::edge;
+use super::memory_context::room_of;
 use super::server;
 use super::tree::{Tagged, Tree};
 
@@ -44,16 +45,16 @@ pub fn list_of<T>(nodes: impl IntoIterator<Item = *mut T>) -> *mut pg_sys::List 
     nodes.into_iter().fold(std::ptr::null_mut(), |list, node| unsafe { kept!(pg_sys::lappend(list, node.cast())) })
 }
 
-/// A list of so many nodes, made in one step.
-pub fn list_of_all<T>(nodes: impl ExactSizeIterator<Item = *mut T>) -> *mut pg_sys::List {
+/// A list of so many nodes, at most as many as a row has columns, made in one step. `None` when there is no memory.
+pub fn list_of_all<T>(nodes: impl ExactSizeIterator<Item = *mut T>) -> Option<*mut pg_sys::List> {
     let count = nodes.len();
     if count == 0 {
-        return std::ptr::null_mut();
+        return Some(std::ptr::null_mut());
     }
-    // SAFETY: a list with its cells behind it, as the server allocates them (list.c, `new_list`).
+    // SAFETY: a list with its cells behind it, as the server allocates them (list.c, `new_list`); a live context.
     unsafe {
-        let list: *mut pg_sys::List =
-            kept!(pg_sys::palloc(size_of::<pg_sys::List>() + count * size_of::<pg_sys::ListCell>())).cast();
+        let bytes = size_of::<pg_sys::List>() + count * size_of::<pg_sys::ListCell>();
+        let list: *mut pg_sys::List = room_of(pg_sys::CurrentMemoryContext, bytes)?.cast();
         let cells = list.add(1).cast::<pg_sys::ListCell>();
         list.write(pg_sys::List {
             type_: pg_sys::NodeTag::T_List,
@@ -65,7 +66,7 @@ pub fn list_of_all<T>(nodes: impl ExactSizeIterator<Item = *mut T>) -> *mut pg_s
         for (place, node) in nodes.enumerate() {
             cells.add(place).write(pg_sys::ListCell { ptr_value: node.cast() });
         }
-        list
+        Some(list)
     }
 }
 

@@ -53,17 +53,39 @@ impl Marker {
 
     /// A list of this marker alone, in the current memory context. `None` when there is no memory.
     fn into_list(self) -> Option<*mut pg_sys::List> {
-        /// A list with its cell behind it, as the server allocates short ones (nodes/pg_list.h), and the marker.
-        #[repr(C)]
-        struct Listed {
-            list: pg_sys::List,
-            cell: pg_sys::ListCell,
-            marker: Marker,
+        // SAFETY: the marker is written where the list points to.
+        unsafe {
+            let listed = Listed::<Self>::make(|own| &raw mut (*own).more)?;
+            (&raw mut (*listed).more).write(self);
+            Some(listed.cast())
         }
-        const { assert!(offset_of!(Listed, cell) == offset_of!(pg_sys::List, initial_elements)) };
+    }
+
+    /// A list of a marker that plans share. `None` when there is no memory.
+    fn list_of_shared(&'static self) -> Option<*mut pg_sys::List> {
+        // SAFETY: a constant, to which nobody writes.
+        unsafe { Listed::<()>::make(|_| std::ptr::from_ref(self).cast_mut()).map(|listed| listed.cast()) }
+    }
+}
+
+/// A list of one marker with its cell behind it, as the server allocates short ones (nodes/pg_list.h), and more.
+#[repr(C)]
+struct Listed<T> {
+    list: pg_sys::List,
+    cell: pg_sys::ListCell,
+    more: T,
+}
+
+impl<T> Listed<T> {
+    /// The list of what `marker` tells, in the current memory context. `None` when there is no memory.
+    ///
+    /// # Safety
+    /// What it tells must be a marker as long as the list is used.
+    unsafe fn make(marker: impl FnOnce(*mut Self) -> *mut Marker) -> Option<*mut Self> {
+        const { assert!(offset_of!(Self, cell) == offset_of!(pg_sys::List, initial_elements)) };
         // SAFETY: a live context, and room for what is written.
         unsafe {
-            let place = room_for::<Listed>(pg_sys::CurrentMemoryContext)?;
+            let place = room_for::<Self>(pg_sys::CurrentMemoryContext)?;
             let list = pg_sys::List {
                 type_: NodeTag::T_List,
                 length: 1,
@@ -71,9 +93,9 @@ impl Marker {
                 elements: &raw mut (*place).cell,
                 ..pg_sys::List::default()
             };
-            let cell = pg_sys::ListCell { ptr_value: (&raw mut (*place).marker).cast() };
-            place.write(Listed { list, cell, marker: self });
-            Some(place.cast())
+            (&raw mut (*place).list).write(list);
+            (&raw mut (*place).cell).write(pg_sys::ListCell { ptr_value: marker(place).cast() });
+            Some(place)
         }
     }
 }
@@ -154,10 +176,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
         let others = if of_items(items).is_some() { kept!(pg_sys::list_copy_tail(items, 1)) } else { items };
         let none = std::ptr::null_mut();
         let own = match verdict {
-            Verdict::Bypass(reason) => {
-                let shared = &raw const REFUSALS.0[reason.index()];
-                kept!(pg_sys::lappend(none, shared.cast_mut().cast()))
-            }
+            Verdict::Bypass(reason) => REFUSALS.0[reason.index()].list_of_shared().unwrap_or(none),
             verdict if may_be_kept(&verdict) => {
                 let renewal = next_renewal();
                 let own = Marker { renewal, ..Marker::of(verdict) }.into_list();
@@ -166,7 +185,7 @@ pub unsafe fn attach(plan: *mut pg_sys::PlannedStmt, verdict: Verdict) {
             // Without memory the plan says nothing, so that its statements are bypassed.
             verdict => Marker::of(verdict).into_list().unwrap_or(none),
         };
-        (*plan).invalItems = kept!(pg_sys::list_concat(own, others));
+        (*plan).invalItems = if others.is_null() { own } else { kept!(pg_sys::list_concat(own, others)) };
     }
 }
 

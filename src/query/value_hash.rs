@@ -66,6 +66,7 @@ impl Form {
     ///
     /// # Safety
     /// The value must be one of a type of this form, and not NULL.
+    #[inline]
     pub unsafe fn hash(self, value: Datum) -> Option<u64> {
         let word = value.value();
         Some(match self {
@@ -74,13 +75,29 @@ impl Form {
             Self::Int8 | Self::Timestamp | Self::Timestamptz => word as u64,
             Self::Bool => u64::from(word as u8 != 0),
             Self::Enum => u64::from(word as u32),
-            // SAFETY: the caller's promise: it points to so many bytes.
-            Self::Uuid => Hash128::of(unsafe { std::slice::from_raw_parts(value.cast_mut_ptr::<u8>(), 16) }).lo,
-            Self::Text => {
-                // SAFETY: the caller's promise: a value of variable length.
-                let body = unsafe { Varlena::of(Value::of(value)) }.plain_body()?;
-                (body.len() <= LONGEST_TEXT).then(|| Hash128::of(body).lo)?
-            }
+            // SAFETY: the caller's promise.
+            Self::Uuid => unsafe { hash_of_uuid(value) },
+            // SAFETY: the caller's promise.
+            Self::Text => unsafe { hash_of_text(value) }?,
         })
     }
+}
+
+/// # Safety
+/// The value must be a UUID.
+#[inline(never)]
+unsafe fn hash_of_uuid(value: Datum) -> u64 {
+    // SAFETY: the caller's promise: it points to so many bytes.
+    Hash128::of(unsafe { std::slice::from_raw_parts(value.cast_mut_ptr::<u8>(), 16) }).lo
+}
+
+/// `None` for a text that is long, compressed or stored elsewhere.
+///
+/// # Safety
+/// The value must be a text.
+#[inline(never)]
+unsafe fn hash_of_text(value: Datum) -> Option<u64> {
+    // SAFETY: the caller's promise: a value of variable length.
+    let body = unsafe { Varlena::of(Value::of(value)) }.plain_body()?;
+    (body.len() <= LONGEST_TEXT).then(|| Hash128::of(body).lo)
 }

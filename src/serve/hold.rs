@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use arrow_cache_core::{Hash128, Pin};
+use arrow_cache_core::{Counter, Hash128, Pin, Reason};
 use pgrx::pg_sys;
 
 use super::bound_portal_guard::Guard;
@@ -13,6 +13,7 @@ use super::hit::note_hit;
 use super::rendition::Draft;
 use super::row_messages::RowMessages;
 use super::rows::Rows;
+use super::stored_chunks::StoredChunks;
 use crate::arrow::column::Column;
 use crate::error::is_about_memory;
 use crate::pg::error_passing::unless;
@@ -35,37 +36,51 @@ pub struct Hold {
 
 impl Hold {
     /// Holds an entry for as long as the query's descriptor lives, beyond ExecutorEnd and whatever other libraries do
-    /// there, ready to be read from its first row. `None`, and the pin given back, when there is no memory for that.
+    /// there, ready to be read from its first row.
+    ///
+    /// # Errors
+    /// There is no memory for that, or the entry cannot be read. The pin was given back.
     ///
     /// # Safety
     /// `columns` must be those of the entry.
-    pub unsafe fn new(query: QueryDesc<'_>, pin: Pin, columns: Rc<[Column]>) -> Option<*mut Self> {
+    pub unsafe fn new(query: QueryDesc<'_>, pin: Pin, columns: Rc<[Column]>) -> Result<*mut Self, Reason> {
         // SAFETY: the caller's promise; a context that was made just now.
         unsafe { Self::of(child_context(query), pin, columns) }
     }
 
     /// As `new`, for as long as a memory context lives.
     ///
+    /// # Errors
+    /// As `new`.
+    ///
     /// # Safety
     /// `columns` must be those of the entry, and the context a live one.
-    pub unsafe fn in_context(context: pg_sys::MemoryContext, pin: Pin, columns: Rc<[Column]>) -> Option<*mut Self> {
+    pub unsafe fn in_context(
+        context: pg_sys::MemoryContext,
+        pin: Pin,
+        columns: Rc<[Column]>,
+    ) -> Result<*mut Self, Reason> {
         // SAFETY: the caller's promise.
         unsafe { Self::of(Some(context), pin, columns) }
     }
 
     /// As `in_context`, if there was memory for the context.
     ///
+    /// # Errors
+    /// As `new`.
+    ///
     /// # Safety
     /// As `in_context`.
-    unsafe fn of(context: Option<pg_sys::MemoryContext>, pin: Pin, columns: Rc<[Column]>) -> Option<*mut Self> {
-        let store = shmem::store()?;
+    unsafe fn of(context: Option<pg_sys::MemoryContext>, pin: Pin, columns: Rc<[Column]>) -> Result<*mut Self, Reason> {
+        let store = shmem::store().ok_or(Reason::OutOfMemory)?;
         // SAFETY: the hold keeps the entry pinned as long as it has the rows, whose columns the caller vouches for.
-        let rows = unsafe { Rows::new(columns, store.view(&pin).chunks()) };
+        let rows = unsafe { StoredChunks::of(&store, &store.view(&pin)).map(|chunks| Rows::new(columns, chunks)) };
         // A hold that is dropped lets the entry go.
-        let hold = Self { pin: Some(pin), rows: rows.ok(), guard: None, stale: None, direct: None, exported: None };
-        let context = context.filter(|_| hold.rows.is_some())?;
+        let mut hold = Self { pin: Some(pin), rows: None, guard: None, stale: None, direct: None, exported: None };
+        hold.rows = Some(rows?);
+        let context = context.ok_or(Reason::OutOfMemory)?;
         // SAFETY: a live context, by the caller's promise.
-        unsafe { try_leak(context, hold) }.ok()
+        unsafe { try_leak(context, hold) }.map_err(|_| Reason::OutOfMemory)
     }
 
     /// The pin, for reading the entry; `None` once it was released.
@@ -105,6 +120,9 @@ impl Hold {
     /// guard has been asked.
     pub fn note_start(&self, query_id: i64) {
         session::set_status(self.stale.map_or(Status::Hit, Status::StaleHit));
+        if let (Some(true), Some(counters)) = (self.rows.as_ref().map(Rows::are_in_file), shmem::own_counters()) {
+            counters.add(Counter::FileHits, 1);
+        }
         if let (None, Some(pin), Some(store)) = (&self.guard, &self.pin, shmem::store()) {
             note_hit(&store, pin, self.stale, query_id);
         }

@@ -22,6 +22,7 @@
 //! | `bound_portal_guard` | What may change between Bind and the first row? |
 //! | `rerun` | How does the real plan run when the answer does not hold any more? |
 //! | `rows` | How is an entry read, row by row? |
+//! | `stored_chunks` | Where are its chunks: in memory, or in a file? |
 //! | `row_slot` | Where are the values of an executor's slot? |
 //! | `scan` | What does the executor call? |
 //! | `serving_plan` | How is the plan of a hit made? |
@@ -61,6 +62,7 @@ mod scan;
 mod scan_plan;
 mod serving_plan;
 mod started_under;
+mod stored_chunks;
 
 use crate::error;
 
@@ -76,6 +78,7 @@ pub use rows::Rows;
 pub use scan::served;
 pub use serving_plan::swap_plan;
 pub use started_under::StartedUnder;
+pub use stored_chunks::StoredChunks;
 
 /// Makes our scans known to the server, and looks at its receiver of rows. Called once, in the postmaster.
 pub fn register() {

@@ -3,10 +3,11 @@
 
 use std::rc::Rc;
 
+use arrow_cache_core::OutOfMemory;
 use arrow_cache_core::formats::column_buffers::ColumnBuffers;
-use arrow_cache_core::{OutOfMemory, RoomyVec};
 use pgrx::pg_sys;
 
+use super::stored_chunks::StoredChunks;
 use crate::arrow::chunk::Chunk;
 use crate::arrow::column::Column;
 use crate::arrow::decode::{Decoder, Reader};
@@ -14,8 +15,8 @@ use crate::arrow::decode::{Decoder, Reader};
 /// A position among the rows of an entry.
 pub struct Rows {
     decoder: Decoder,
-    /// The chunks of the entry, in order. They stay in place as long as the entry is pinned.
-    chunks: Vec<&'static [u8]>,
+    /// The chunks of the entry, in order.
+    chunks: StoredChunks,
     reader: Option<Reader<'static>>,
     /// Number of the chunk that `reader` reads, and of the next row in it, from 0.
     chunk: usize,
@@ -27,18 +28,10 @@ pub struct Rows {
 impl Rows {
     /// Starts before the first row.
     ///
-    /// # Errors
-    /// There is no memory for where the chunks are.
-    ///
     /// # Safety
     /// The entry that holds the chunks must stay pinned as long as this value lives, and its columns must be these.
-    pub unsafe fn new<'a>(columns: Rc<[Column]>, chunks: impl Iterator<Item = &'a [u8]>) -> Result<Self, OutOfMemory> {
-        let mut places = Vec::new();
-        for chunk in chunks {
-            // SAFETY: the caller keeps the entry pinned; shared memory outlives the process.
-            places.add(unsafe { std::slice::from_raw_parts(chunk.as_ptr(), chunk.len()) })?;
-        }
-        Ok(Self { decoder: Decoder::new(columns), chunks: places, reader: None, chunk: 0, row: 0, passed_all: false })
+    pub unsafe fn new(columns: Rc<[Column]>, chunks: StoredChunks) -> Self {
+        Self { decoder: Decoder::new(columns), chunks, reader: None, chunk: 0, row: 0, passed_all: false }
     }
 
     /// Goes back before the first row.
@@ -47,6 +40,11 @@ impl Rows {
         self.chunk = 0;
         self.row = 0;
         self.passed_all = false;
+    }
+
+    /// Returns true if the rows lie in a file.
+    pub fn are_in_file(&self) -> bool {
+        matches!(self.chunks, StoredChunks::InFile(_))
     }
 
     /// Returns true if no row has been read, or passed.
@@ -59,11 +57,12 @@ impl Rows {
         self.passed_all = true;
     }
 
+    /// Opens a chunk, of which there are more.
     fn open(&mut self, chunk: usize) -> Result<(), OutOfMemory> {
-        // SAFETY: the bytes were written by our encoder, and chunks start at multiples of 64.
-        let reader = Reader::new(self.decoder.columns(), unsafe { Chunk::new(self.chunks[chunk]) })?;
-        self.reader = Some(reader);
+        self.reader = None;
         self.chunk = chunk;
+        let current = self.current();
+        self.reader = Some(Reader::new(self.decoder.columns(), current)?);
         self.row = 0;
         Ok(())
     }
@@ -80,7 +79,7 @@ impl Rows {
             match &self.reader {
                 Some(reader) if self.row < reader.rows() => return Ok(Some(self.row)),
                 Some(_) if self.chunk + 1 < self.chunks.len() => self.open(self.chunk + 1)?,
-                None if !self.chunks.is_empty() => self.open(0)?,
+                None if self.chunks.len() > 0 => self.open(0)?,
                 Some(reader) => {
                     // One past the last row, so that stepping back gives the last row.
                     self.row = reader.rows() + 1;
@@ -120,9 +119,15 @@ impl Rows {
     }
 
     /// The chunk of the row that is `upcoming`, and its number.
-    pub fn chunk(&self) -> (usize, Chunk<'static>) {
-        // SAFETY: as in `open`; there is a chunk if a row is upcoming.
-        (self.chunk, unsafe { Chunk::new(self.chunks[self.chunk]) })
+    pub fn chunk(&mut self) -> (usize, Chunk<'static>) {
+        (self.chunk, self.current())
+    }
+
+    /// The chunk that is read now, of which there is one.
+    fn current(&mut self) -> Chunk<'static> {
+        // SAFETY: the bytes were written by our encoder, and chunks start at multiples of 64. Whoever reads another one
+        // has been let go by `open`.
+        unsafe { Chunk::new(self.chunks.get(self.chunk).unwrap_or_default()) }
     }
 
     /// Writes the row before the one written last. False at the beginning.

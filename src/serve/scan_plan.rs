@@ -4,7 +4,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use crate::arrow::column::Column;
 use crate::pg::compat;
-use crate::pg::memory_context::room_for;
+use crate::pg::memory_context::{room_for, room_of};
 use crate::pg::server;
 use crate::pg::tree::{Tree, child, children};
 use crate::pg::tree_making::list_of_all;
@@ -68,24 +68,25 @@ impl ColumnNodes {
 }
 
 /// A scan with the columns of a real plan, in the current memory context. `columns` are the plan's, without the junk
-/// ones.
-pub fn scan_like(real: Tree<'_, pg_sys::PlannedStmt>, columns: &[Column]) -> pg_sys::CustomScan {
+/// ones. `None` when there is no memory.
+pub fn scan_like(real: Tree<'_, pg_sys::PlannedStmt>, columns: &[Column]) -> Option<pg_sys::CustomScan> {
     let mut scan = pg_sys::CustomScan::default();
     scan.scan.plan.type_ = NodeTag::T_CustomScan;
-    let Some(tree) = child!(real.planTree) else { return scan };
+    let Some(tree) = child!(real.planTree) else { return Some(scan) };
     let wanted = children!(tree.targetlist as TargetEntry).filter(|target| !target.resjunk);
-    // SAFETY: room for the nodes of each column, which stay where they are.
+    // SAFETY: a live context, and room for the nodes of each column, which stay where they are.
     unsafe {
-        let nodes: *mut ColumnNodes = kept!(pg_sys::palloc(columns.len().max(1) * size_of::<ColumnNodes>())).cast();
+        let bytes = columns.len().max(1) * size_of::<ColumnNodes>();
+        let nodes: *mut ColumnNodes = room_of(pg_sys::CurrentMemoryContext, bytes)?.cast();
         let mut count = 0;
         for (target, column) in wanted.zip(columns) {
             ColumnNodes::write(nodes.add(count), count as i16 + 1, target, column);
             count += 1;
         }
-        scan.custom_scan_tlist = list_of_all((0..count).map(|place| &raw mut (*nodes.add(place)).stored));
-        scan.scan.plan.targetlist = list_of_all((0..count).map(|place| &raw mut (*nodes.add(place)).output));
+        scan.custom_scan_tlist = list_of_all((0..count).map(|place| &raw mut (*nodes.add(place)).stored))?;
+        scan.scan.plan.targetlist = list_of_all((0..count).map(|place| &raw mut (*nodes.add(place)).output))?;
     }
-    scan
+    Some(scan)
 }
 
 /// Gives a node the estimates of a real plan: costs, rows and their width. EXPLAIN shows them, and postgres_fdw plans

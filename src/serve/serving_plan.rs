@@ -5,7 +5,7 @@
 use std::ffi::{CStr, c_char};
 use std::rc::Rc;
 
-use arrow_cache_core::Pin;
+use arrow_cache_core::{Pin, Reason};
 use pgrx::pg_sys;
 
 use super::hit::Hit;
@@ -19,17 +19,20 @@ use crate::pg::tree_making::{alias, column_like, list_of, list_of_oids, new_node
 use crate::{session, shmem};
 
 /// Puts the serving plan of a hit in the place of the query's own, before the executor sees it. Returns the pin, which
-/// the query then holds; `None`, and the query is left as it is, if there is no memory for that.
-pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
+/// the query then holds.
+///
+/// # Errors
+/// There is no memory for that, or the entry cannot be read. The query is left as it is.
+pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Result<&'q Pin, Reason> {
     let Hit { pin, columns, guard, open, stale } = hit;
     debug_assert!(query.estate().is_none(), "the query was started");
-    let store = shmem::store()?;
+    let store = shmem::store().ok_or(Reason::OutOfMemory)?;
     let shape = Rc::clone(&columns);
     // SAFETY: a hit has the columns of its entry. The hold was made just now, and lives as long as the query's
     // descriptor.
     let hold: &'q mut Hold = unsafe { &mut *Hold::new(query, pin, columns)? };
     hold.set_terms(guard, stale);
-    let rows = store.view(hold.pin()?).rows();
+    let rows = hold.pin().map_or(0, |pin| store.view(pin).rows());
     let real = query.plan();
     // SAFETY: a chunk of the hold's context. The plan is put beside the hold, which lives as long; the real plan lives
     // as long as its portal.
@@ -37,22 +40,24 @@ pub fn swap_plan<'q>(query: QueryDesc<'q>, hit: Hit) -> Option<&'q Pin> {
         let context = pg_sys::GetMemoryChunkContext(std::ptr::from_mut(hold).cast());
         let caller = pg_sys::MemoryContextSwitchTo(context);
         let open = list_of_oids(open);
-        let mut scan = scan_like(real, &shape);
-        take_estimates(&mut scan.scan.plan, real);
-        scan.scan.plan.plan_rows = rows as f64;
-        let range_table = session::explaining().then(|| name_columns(&mut scan, real));
-        let plan = cached_scan(scan, hold, open).and_then(|scan| plan_with(real, scan));
+        let plan = scan_like(real, &shape).and_then(|mut scan| {
+            take_estimates(&mut scan.scan.plan, real);
+            scan.scan.plan.plan_rows = rows as f64;
+            let range_table = session::explaining().then(|| name_columns(&mut scan, real));
+            let plan = cached_scan(scan, hold, open).and_then(|scan| plan_with(real, scan))?;
+            if let Some(range_table) = range_table {
+                (*plan).rtable = range_table;
+            }
+            Some(plan)
+        });
         pg_sys::MemoryContextSwitchTo(caller);
         let Some(plan) = plan else {
             hold.release();
-            return None;
+            return Err(Reason::OutOfMemory);
         };
-        if let Some(range_table) = range_table {
-            (*plan).rtable = range_table;
-        }
         query.set_plan(plan);
     }
-    hold.pin()
+    hold.pin().ok_or(Reason::OutOfMemory)
 }
 
 /// Has EXPLAIN (VERBOSE) show the columns of a scan by their names: the expressions that made them belong to the real

@@ -57,6 +57,11 @@ impl StartedUnder {
         Self { settings, catalogs, ..Self::in_environment(environment, traits) }
     }
 
+    /// All of it, with the names of the settings, which are left to nobody else.
+    pub fn taken(&mut self) -> Self {
+        Self { settings: std::mem::take(&mut self.settings), ..*self }
+    }
+
     /// Returns true if what the role is, or may do, can have changed and changed back since. A single change shows in
     /// the settings.
     fn may_have_had_other_rights(&self) -> bool {

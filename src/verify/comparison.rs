@@ -25,13 +25,15 @@ pub struct Sample {
     query_id: i64,
 }
 
-/// Keeps the stored answer of a query that is about to be started, for the comparison. `None` when there is no memory
-/// for that: then the query runs unverified.
-pub fn sample(query: QueryDesc<'_>, hit: Hit, conditions: Conditions) -> Option<Box<Sample>> {
+/// Keeps the stored answer of a query that is about to be started, for the comparison.
+///
+/// # Errors
+/// There is no memory for that, or the answer cannot be read: then the query runs unverified.
+pub fn sample(query: QueryDesc<'_>, hit: Hit, conditions: Conditions) -> Result<Box<Sample>, Reason> {
     let columns = hit.columns.clone();
     // SAFETY: a hit has the columns of its entry.
     let hold = unsafe { Hold::new(query, hit.pin, hit.columns)? };
-    Some(Box::new(Sample { hold, columns, conditions, query_id: compat::query_id(&query.plan()) }))
+    Ok(Box::new(Sample { hold, columns, conditions, query_id: compat::query_id(&query.plan()) }))
 }
 
 /// A comparison under way. Takes the executed rows one by one, perhaps with pauses.

@@ -41,7 +41,7 @@ impl ReadBack {
         // SAFETY: the entry was made of these columns. The hold lies in the memory of the query, which is under way;
         // nobody else knows it.
         let hold = unsafe { Hold::new(query, pin, self.columns).map(|hold| &mut *hold) };
-        let (Some(hold), Some(store)) = (hold, shmem::store()) else { return };
+        let (Ok(hold), Some(store)) = (hold, shmem::store()) else { return };
         if let Some(Ok(stored)) = hold.rows().map(RowDigest::of_stored) {
             drop_different(&store, hold, query_id, (stored, self.executed.finish()));
         }

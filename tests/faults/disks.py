@@ -126,6 +126,37 @@ def full_shm(world):
         world.cluster.restart()
 
 
+@fault("disk full for results on disk")
+def full_files(world):
+    """Results that have to leave memory and find no room are dropped; others stay on disk."""
+    world.close_all()
+    files = world.cluster.data / "base" / "pgsql_tmp" / "pgsql_tmp.arrow_cache"
+    with small_disk(6 * MB) as folder:
+        if folder is None:
+            return
+        if not files.parent.exists():
+            files.parent.mkdir(mode=0o700)
+            os.chown(files.parent, private.server_user().pw_uid, private.server_user().pw_gid)
+        files.symlink_to(folder)
+        try:
+            with world.connect() as session:
+                session.execute("ALTER SYSTEM SET pg_arrow_cache.disk_memory = '1GB'")
+                session.execute("SELECT pg_reload_conf()")
+                before = session.execute("SELECT disk_failures, disk_moves FROM arrow_cache.stats").fetchone()
+                for n in range(60):
+                    world.compare(session, f"SELECT a + {n % 40} AS a, pad FROM big WHERE a <= 15000 ORDER BY a")
+                failures, moves, used = session.execute("SELECT disk_failures, disk_moves, disk_bytes FROM arrow_cache.stats").fetchone()
+                if failures == before[0] or moves == before[1] or used > 6 * MB:
+                    raise Wrong(f"the disk is not full: {failures} failures, {moves} moves, {used} bytes")
+                world.check()
+                session.execute("ALTER SYSTEM RESET pg_arrow_cache.disk_memory")
+                session.execute("SELECT pg_reload_conf()")
+                session.execute("SELECT arrow_cache.flush()")
+        finally:
+            world.close_all()
+            files.unlink()
+
+
 @fault("disk full for what outlives a restart")
 def full_saved(world):
     """The server stops and starts as ever, nothing is left on the disk, and the cache is empty."""

@@ -79,6 +79,62 @@ answers_are($subscriber, $untouched, '1', ['HIT'], 'the table that is not replic
 applied('TRUNCATE t', $t, '|0', 'TRUNCATE');
 applied('INSERT INTO t VALUES (1, 1)', $t, '1|1', 'INSERT after TRUNCATE');
 
+# What rests on the rows of one tenant. The worker changes rows without a node of a plan, so that nobody notes their
+# values: the table is published as a whole, once for each transaction that has changed it.
+$_->safe_psql('postgres', 'CREATE TABLE shop (id int PRIMARY KEY, tenant int, v int)') for $publisher, $subscriber;
+$publisher->safe_psql('postgres', q{
+	INSERT INTO shop SELECT g, g % 12, g FROM generate_series(1, 120) g;
+	ALTER PUBLICATION p ADD TABLE shop;
+});
+$subscriber->safe_psql('postgres', 'ALTER SUBSCRIPTION s REFRESH PUBLICATION');
+$subscriber->wait_for_subscription_sync($publisher, 's');
+
+sub of_tenant
+{
+	my ($tenant) = @_;
+	return "SELECT count(*), sum(v), max(id) FROM shop WHERE tenant = $tenant";
+}
+
+# Asks for each tenant's rows, which have to be those of the publisher; returns the statuses.
+sub of_tenants
+{
+	my ($name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my @answers = map { [ answer($subscriber, of_tenant($_)) ] } 0 .. 13;
+	my $asked = join '; ', map { of_tenant($_) } 0 .. 13;
+	is(join("\n", map { $_->[0] } @answers), $publisher->safe_psql('postgres', $asked), $name);
+	return map { $_->[1] } @answers;
+}
+
+of_tenants('tenants') for 1 .. 3;
+is($subscriber->safe_psql('postgres', q{SELECT columns FROM arrow_cache.tracked WHERE relation = 'shop'::regclass}),
+	'{tenant}', 'the table is tracked');
+# What was stored before it was tracked rests on all of it.
+$subscriber->safe_psql('postgres', 'UPDATE shop SET v = v WHERE id = 1');
+of_tenants('tenants, tracked') for 1 .. 2;
+$subscriber->safe_psql('postgres', 'UPDATE shop SET v = v WHERE tenant = 5');
+is(scalar(grep { $_ eq 'HIT' } of_tenants('an UPDATE of the subscriber itself')),
+	13, 'it leaves the answers over other tenants');
+
+for my $change (
+	'INSERT INTO shop VALUES (1000, 5, 1)',
+	'UPDATE shop SET tenant = 13 WHERE tenant = 5 AND id < 60',
+	'UPDATE shop SET v = v + 1 WHERE tenant = 6',
+	'DELETE FROM shop WHERE tenant = 7 AND id < 60',
+	'MERGE INTO shop USING (VALUES (1000, 3), (1001, 4)) s(id, tenant) ON shop.id = s.id'
+	. ' WHEN MATCHED THEN UPDATE SET tenant = s.tenant WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.tenant, 1)',
+	'INSERT INTO shop VALUES (1000, 9, 1), (1002, 9, 1) ON CONFLICT (id) DO UPDATE SET tenant = excluded.tenant',
+	'BEGIN; UPDATE shop SET tenant = 1 WHERE id = 8; SAVEPOINT a; UPDATE shop SET tenant = 2 WHERE id = 8;'
+	. ' ROLLBACK TO a; UPDATE shop SET tenant = 3 WHERE id = 9; COMMIT')
+{
+	my $whole = stat($subscriber, 'coarse_not_noted');
+	$publisher->safe_psql('postgres', $change);
+	$publisher->wait_for_catchup('s');
+	is(scalar(grep { $_ ne 'STALE' } of_tenants($change)), 0, "outdates all: $change");
+	is(stat($subscriber, 'coarse_not_noted') - $whole, 1, "as a whole: $change");
+	of_tenants("stored again: $change");
+}
+
 # Without statistics the server keeps no list of what a transaction has changed.
 $subscriber->append_conf('postgresql.conf', 'track_counts = off');
 $subscriber->restart;

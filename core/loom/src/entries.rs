@@ -3,17 +3,20 @@
 use super::search::both;
 use crate::cache::key::CacheKey;
 use crate::cache::layout::{Layout, Sizes};
-use crate::cache::memory::{Arena, ArenaPtr, Locks};
+use crate::cache::memory::{Arena, ArenaPtr, FileLimits, Locks};
 use crate::cache::{NewEntry, NewKind, Pin, Store};
 use crate::hash::Hash128;
 use loom::cell::UnsafeCell;
 use loom::sync::{Mutex, RwLock};
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
 /// Processes that have a seat.
 const SEATS: u32 = 2;
-const PIECE: u64 = 1024;
+const PIECE: u64 = 16 * 1024;
+/// Bytes of an answer that may move to a file.
+const LARGE: usize = 12 * 1024;
 
 /// The locks and the arena of one execution.
 struct World {
@@ -21,6 +24,9 @@ struct World {
     lists: Mutex<()>,
     /// What was handed out, by its place. Loom says when one reads what another frees without being ordered behind it.
     pieces: std::sync::Mutex<BTreeMap<u64, Arc<UnsafeCell<()>>>>,
+    /// The same of files, by their numbers; and whether there is no room for more pieces before one is freed.
+    files: std::sync::Mutex<BTreeMap<u64, Arc<UnsafeCell<()>>>>,
+    is_full: std::sync::atomic::AtomicBool,
     layout: &'static Layout,
     base: *mut u8,
 }
@@ -45,6 +51,8 @@ impl World {
             partition: RwLock::new(()),
             lists: Mutex::new(()),
             pieces: std::sync::Mutex::default(),
+            files: std::sync::Mutex::default(),
+            is_full: false.into(),
             layout,
             base: std::ptr::with_exposed_provenance_mut(*base),
         })
@@ -86,6 +94,9 @@ impl Locks for Arc<World> {
 impl Arena for Arc<World> {
     fn allocate(&self, bytes: usize) -> Option<ArenaPtr> {
         assert!(bytes as u64 <= PIECE);
+        if self.is_full.load(Relaxed) {
+            return None;
+        }
         let piece = Arc::new(UnsafeCell::new(()));
         let place = {
             let mut pieces = self.pieces.lock().unwrap();
@@ -97,7 +108,23 @@ impl Arena for Arc<World> {
         Some(ArenaPtr(place))
     }
 
+    fn file_limits(&self) -> FileLimits {
+        FileLimits { least: LARGE as u64, most: 2 * PIECE }
+    }
+
+    fn write_file(&self, number: u64, _: usize, chunks: &mut dyn Iterator<Item = &[u8]>) -> bool {
+        chunks.for_each(drop);
+        let file = Arc::new(UnsafeCell::new(()));
+        file.with_mut(|_| ());
+        self.files.lock().unwrap().insert(number, file).is_none()
+    }
+
+    fn remove_file(&self, number: u64) {
+        self.files.lock().unwrap().remove(&number).expect("a file that was not written").with_mut(|_| ());
+    }
+
     unsafe fn free(&self, ptr: ArenaPtr) {
+        self.is_full.store(false, Relaxed);
         self.piece(ptr).with_mut(|_| ());
     }
 
@@ -113,8 +140,12 @@ fn key(n: u64) -> CacheKey {
 }
 
 fn put(store: &Process, n: u64, byte: u8) -> Pin {
+    put_bytes(store, n, byte, 4)
+}
+
+fn put_bytes(store: &Process, n: u64, byte: u8, bytes: usize) -> Pin {
     let mut fill = store.reserve(0).unwrap();
-    store.append(&mut fill, 4, 0).unwrap().fill(byte);
+    store.append(&mut fill, bytes, 0).unwrap().fill(byte);
     let new = NewEntry {
         kind: NewKind::Answer,
         database: 1,
@@ -223,4 +254,53 @@ pub fn published() {
     };
     let ((), reader) = both(publish, move || finds(reader, 1, 11));
     assert_eq!(get(&reader, 1), Some(11));
+}
+
+/// Whoever looks up a large answer beside one who needs its room finds it in the arena or in its file, or does not find
+/// it. What he reads stays as long as he reads.
+fn read_beside_one_who_moves(reader: u32) {
+    let world = World::new(2);
+    let (reader, writer) = (world.process(reader), world.process(1));
+    let pin = put_bytes(&writer, 1, 11, LARGE);
+    writer.unpin(pin);
+    world.is_full.store(true, Relaxed);
+    let displace = move || {
+        // Answer 1 may be read: then it stays, and nothing else can go.
+        if let Ok(mut fill) = writer.reserve(1) {
+            let _ = writer.append(&mut fill, 4, 1).map(|room| room.fill(22));
+            writer.abandon(fill);
+        }
+    };
+    let files = world.clone();
+    let read = move || {
+        if let Some(pin) = reader.lookup(key(1)) {
+            let view = reader.view(&pin);
+            assert_eq!(view.text(), [11], "torn");
+            match view.file() {
+                Some(number) => {
+                    let file = files.files.lock().unwrap().get(&number).expect("the file of what is read").clone();
+                    file.with(|_| ());
+                }
+                None => {
+                    // They may go to a file now, and stay for whoever has found them.
+                    let chunks: Vec<&[u8]> = view.chunks().collect();
+                    assert!(chunks.len() == 1 && chunks[0].iter().all(|byte| *byte == 11), "torn");
+                }
+            }
+            reader.unpin(pin);
+        }
+        reader
+    };
+    let ((), reader) = both(displace, read);
+    reader.retire_matching(|_| true);
+    reader.reclaim();
+    assert!(world.files.lock().unwrap().is_empty() && reader.file_bytes() == 0);
+}
+
+pub fn held_while_it_moves() {
+    read_beside_one_who_moves(0);
+}
+
+pub fn pinned_while_it_moves() {
+    read_beside_one_who_moves(SEATS);
 }

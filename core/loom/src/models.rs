@@ -39,6 +39,8 @@ const MODELS: &[Model] = &[
     Model { name: "a record is used again", body: entries::used_again },
     Model { name: "what is replaced is always found", body: entries::replaced },
     Model { name: "what is published is seen whole", body: entries::published },
+    Model { name: "what a seat holds does not move", body: entries::held_while_it_moves },
+    Model { name: "what is pinned at the entry does not move", body: entries::pinned_while_it_moves },
 ];
 
 #[test]

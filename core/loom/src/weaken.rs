@@ -10,6 +10,7 @@ const RECHECKED_BY_PIN: &str = "whatever a walk comes to, the key is compared ag
 const BY_PIN: &str = "whoever pins loads `life` with Acquire next";
 const ALONE: &str = "the models have no second process that takes the same seat";
 const RECHECKED: &str = "whoever asks for an entry by its bit compares `life` in the step that pins";
+const NO_RENDITIONS: &str = "the models have no renditions";
 const FLOOR: &str = "the slots that move afterwards order it";
 
 /// Places that no model needs: the file, a part of the line and the next one, and the reason why no model sees it.
@@ -34,12 +35,15 @@ const NOT_SEEN: &[(&str, &str, &str)] = &[
     ("entry.rs", "self.key_lo.store(", FENCE_OF_HELD),
     ("entry.rs", "let life = Life::of(self.usage.life.fetch_add(1, AcqRel));", BY_PIN),
     ("entry.rs", "self.usage.life.fetch_add(1, AcqRel);", "it is called under the lock, or by one who has pinned it"),
-    ("entry.rs", "self.usage.renditions.swap(", "the models have no renditions"),
+    ("entry.rs", "self.usage.life.fetch_add(0, AcqRel) & PINS", "the fence of `Store::held` follows"),
+    ("entry.rs", "self.usage.renditions.swap(", NO_RENDITIONS),
+    ("entry.rs", "ArenaPtr(self.usage.renditions.load(Acquire))", NO_RENDITIONS),
     ("index.rs", "link = entry.next_in_bucket.load(Acquire)", RECHECKED_BY_PIN),
     ("index.rs", "entry.next_in_bucket.store(", FENCE_OF_HELD),
     ("index.rs", "link if link == index + 1 => return before.store(", FENCE_OF_HELD),
     ("occupancy.rs", "fetch_or(", RECHECKED),
     ("occupancy.rs", "fetch_and(", RECHECKED),
+    ("occupancy.rs", "let ahead = ", RECHECKED),
     ("seat.rs", "self.pins.store(0, Release)", ALONE),
     ("seat.rs", "word.store(0, Release))", ALONE),
     ("seats.rs", "self.header().seated.fetch_add(", ALONE),

@@ -73,6 +73,12 @@ pub enum Counter {
     CoarseGeneration,
     /// Because it has changed definitions, too.
     CoarseDefinitions,
+    /// Entries that were moved to a file.
+    FileMoves,
+    /// Hits that were read from a file.
+    FileHits,
+    /// Files that could not be written, or not be read.
+    FileFailures,
 }
 
 /// A hit counts both, so they are on one cache line.
@@ -113,10 +119,13 @@ impl Counter {
         Counter::CoarseOverflow,
         Counter::CoarseGeneration,
         Counter::CoarseDefinitions,
+        Counter::FileMoves,
+        Counter::FileHits,
+        Counter::FileFailures,
     ];
 }
 
-const COUNTERS: usize = 32;
+const COUNTERS: usize = 35;
 
 /// Number of stripes; a backend uses the one of its number modulo this.
 pub const STRIPES: usize = 64;

@@ -87,6 +87,11 @@ impl Life {
     pub(crate) fn generation(self) -> u32 {
         (self.0 >> GENERATION_SHIFT) as u32
     }
+
+    /// A number that no other result in this block ever has, for the record of this index.
+    pub(crate) fn number(self, index: u32) -> u64 {
+        u64::from(self.generation()) << GENERATION_SHIFT | u64::from(index)
+    }
 }
 
 /// Link to an entry: its index plus one; 0 is none.
@@ -118,6 +123,8 @@ pub(crate) struct Entry {
     needs_plan: AtomicU32,
     kind: AtomicU32,
     catalogs_low: AtomicU32,
+    /// Bytes of the file that has the chunks; 0 = they lie in the arena.
+    pub(crate) file_bytes: AtomicU64,
 }
 
 /// The line that a process without a seat writes at every hit, others now and then (`seats`), and what a hit reads once
@@ -278,9 +285,15 @@ impl Entry {
         self.hits() > 0
     }
 
-    /// What keeping the entry is worth.
+    /// What keeping the entry is worth, for the bytes that its chunks take where they lie.
     pub(crate) fn worth(&self, now: i64) -> Worth {
-        Worth::of(self.execution_micros(), self.bytes.load(Relaxed), self.uses(now))
+        let bytes = if self.is_in_file() { &self.file_bytes } else { &self.bytes };
+        Worth::of(self.execution_micros(), bytes.load(Relaxed), self.uses(now))
+    }
+
+    /// Returns true if a file has the chunks.
+    pub(crate) fn is_in_file(&self) -> bool {
+        self.file_bytes.load(Relaxed) != 0
     }
 
     pub(crate) fn hits(&self) -> u64 {

@@ -43,9 +43,9 @@ pub(crate) enum Eviction {
 /// What room is needed for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
-    /// Bytes: those of renditions will do.
+    /// Bytes: those of renditions will do, and those of an answer that moves to a file.
     Memory,
-    /// A record, or the share of a fragment.
+    /// A record, or the share of a fragment or a file.
     Entry,
 }
 
@@ -57,21 +57,32 @@ enum Among {
     NotOutweighing(Worth),
     /// Fragments that are useless, or were not used since then.
     FragmentsUnusedSince(i64),
+    /// Those in files, on the terms of `NotOutweighing`.
+    FilesNotOutweighing(Worth),
 }
 
 impl Among {
-    /// Returns true if this entry may go at all.
-    fn has(self, entry: &Entry) -> bool {
+    /// Returns true if this entry may go at all. One in a file has few bytes of memory.
+    fn has(self, need: Need, entry: &Entry) -> bool {
         match self {
-            Among::All | Among::NotOutweighing(_) => true,
+            Among::All | Among::NotOutweighing(_) => need == Need::Entry || !entry.is_in_file(),
             Among::FragmentsUnusedSince(_) => entry.kind() == EntryKind::Fragment,
+            Among::FilesNotOutweighing(_) => entry.is_in_file(),
+        }
+    }
+
+    /// The worth that an entry must not outweigh.
+    fn worth(self) -> Option<Worth> {
+        match self {
+            Among::NotOutweighing(worth) | Among::FilesNotOutweighing(worth) => Some(worth),
+            Among::All | Among::FragmentsUnusedSince(_) => None,
         }
     }
 
     /// Returns true if an entry of use may go that was used last at this time.
     fn spares(self, last_used: i64) -> bool {
         match self {
-            Among::All | Among::NotOutweighing(_) => true,
+            Among::All | Among::NotOutweighing(_) | Among::FilesNotOutweighing(_) => true,
             Among::FragmentsUnusedSince(time) => last_used < time,
         }
     }
@@ -90,8 +101,14 @@ struct Candidate {
 impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// Retires and frees at least one entry, or sees that another process does. If a worth is given, entries that were
     /// used and are worth more stay.
+    /// Large answers move to files.
     pub(crate) fn evict(&self, worth: Option<Worth>, now: i64) -> Eviction {
         self.evict_among(worth.map_or(Among::All, Among::NotOutweighing), Need::Memory, MOST_WINDOWS, now)
+    }
+
+    /// The same among entries in files, so that there is room for another one of this worth.
+    pub(crate) fn evict_file(&self, worth: Worth, now: i64) -> Eviction {
+        self.evict_among(Among::FilesNotOutweighing(worth), Need::Entry, MOST_WINDOWS, now)
     }
 
     /// Retires and frees at least one entry, whatever it is worth, so that its record can be used.
@@ -159,7 +176,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
                 continue;
             }
             seen += 1;
-            if entry.pins() != 0 || held.has(index) || !among.has(entry) {
+            if entry.pins() != 0 || held.has(index) || !among.has(need, entry) {
                 continue;
             }
             if entry.expires_at.load(Relaxed) <= now {
@@ -186,7 +203,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         match (useless, least) {
             (true, _) => (passed, Eviction::Done),
             (false, None) => (passed, Eviction::Impossible),
-            (false, Some(victim)) => (passed, self.evict_one(among, victim)),
+            (false, Some(victim)) => (passed, self.evict_one((among, need), victim, now)),
         }
     }
 
@@ -208,12 +225,15 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     }
 
     /// Retires the entry of a window that is worth least, unless it is to stay.
-    fn evict_one(&self, among: Among, victim: Candidate) -> Eviction {
-        if let Among::NotOutweighing(worth) = among
+    fn evict_one(&self, (among, need): (Among, Need), victim: Candidate, now: i64) -> Eviction {
+        if let Some(worth) = among.worth()
             && victim.was_used
             && worth.is_outweighed_by(victim.worth)
         {
             return Eviction::Outweighed;
+        }
+        if need == Need::Memory && self.move_to_file(victim.index, victim.life, now) {
+            return Eviction::Done;
         }
         self.retire_seen(victim.index, victim.life, Counter::Evictions, |_| true);
         // If we did not retire it, another process has: room was made in both cases.

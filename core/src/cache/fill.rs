@@ -222,7 +222,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let entry = self.entry(index);
         self.note_given_back();
         entry.unpin();
-        self.free_payload(entry);
+        self.free_payload(index);
         self.give_free(index);
     }
 

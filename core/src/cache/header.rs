@@ -13,6 +13,8 @@ pub(crate) struct Header {
     pub(crate) payload_bytes: AtomicU64,
     /// Bytes of the published fragments, and of those that are about to be.
     pub(crate) fragment_bytes: AtomicU64,
+    /// Bytes of the files of entries, and of those that are being written.
+    pub(crate) file_bytes: AtomicU64,
     pub(crate) published: AtomicU32,
     /// Records of the entry table ever used; changed under the store lock.
     pub(crate) fresh: AtomicU32,

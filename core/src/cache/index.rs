@@ -112,19 +112,37 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
     /// caller.
     pub(crate) fn link(&self, index: u32, key: CacheKey) -> Option<u32> {
         let bucket = self.bucket_of(key);
-        let entry = self.entry(index);
         self.locks.exclusive(Self::partition_of(key), || {
             let replaced = self.find(key);
-            entry.next_in_bucket.store(bucket.load(Relaxed), Release);
-            bucket.store(index + 1, Release);
-            entry.set_state(State::Published);
-            self.note_published(index);
+            self.link_first(index, bucket);
             if let Some(old) = replaced {
                 self.entry(old).pin();
                 self.unlink_from(bucket, old);
             }
             replaced
         })
+    }
+
+    /// Publishes an entry again under its key, after `unlink`, unless there is another one now.
+    pub(crate) fn link_again(&self, index: u32) -> bool {
+        let entry = self.entry(index);
+        let key = entry.key();
+        self.locks.exclusive(Self::partition_of(key), || {
+            let is_free = self.find(key).is_none();
+            if is_free {
+                self.link_first(index, self.bucket_of(key));
+            }
+            is_free
+        })
+    }
+
+    /// Exclusive partition lock held.
+    fn link_first(&self, index: u32, bucket: &AtomicU32) {
+        let entry = self.entry(index);
+        entry.next_in_bucket.store(bucket.load(Relaxed), Release);
+        bucket.store(index + 1, Release);
+        entry.set_state(State::Published);
+        self.note_published(index);
     }
 
     /// Takes a pinned entry out of the index. False if another process has.

@@ -89,7 +89,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
                 continue;
             }
             for &index in &batch[..count] {
-                self.free_payload(self.entry(index));
+                self.free_payload(index);
             }
             self.locks.store(|| {
                 for &index in &batch[..count] {

@@ -8,7 +8,8 @@
 //! | `fill` | storing an answer: reserve, append, publish, abandon |
 //! | `renditions` | finished messages beside an entry |
 //! | `fragment_share` | how much of the memory fragments take together |
-//! | `eviction` | making room |
+//! | `eviction`, `files` | making room: entries that go, and entries that move to a file |
+//! | `file_format` | the bytes of such a file |
 //! | `published` | looking an entry up, pinning it, is it still valid, retiring it |
 //! | `view` | what can be read of a pinned entry |
 //! | `worth` | what keeping an entry is worth |
@@ -27,7 +28,7 @@
 //! | `counters` | what is counted |
 //! | `claims` | who computes which answer at this moment |
 //! | `key` | the key of a cached result |
-//! | `memory` | what the host lends: allocator and locks |
+//! | `memory` | what the host lends: allocator, files and locks |
 
 pub mod check;
 pub mod claim_place;
@@ -35,6 +36,8 @@ pub mod claims;
 pub mod counters;
 mod entry;
 mod eviction;
+pub mod file_format;
+mod files;
 mod fill;
 mod fragment_share;
 mod header;

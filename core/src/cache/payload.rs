@@ -135,7 +135,9 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
 
     /// Frees everything an entry owns. The entry is out of the index and out of limbo, and has no pins: it is the
     /// caller's alone.
-    pub(crate) fn free_payload(&self, entry: &Entry) {
+    pub(crate) fn free_payload(&self, index: u32) {
+        let entry = self.entry(index);
+        self.free_file(index);
         let chunks = ArenaPtr(entry.first_chunk.swap(0, Relaxed));
         entry.last_chunk.store(0, Relaxed);
         entry.chunk_count.store(0, Relaxed);

@@ -69,8 +69,8 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         let _step = self.step();
         let index = pin.entry().0;
         let entry = self.entry(index);
-        if entry.kind() == EntryKind::Fragment {
-            // What fragments take together is counted when they are published.
+        // What fragments take together is counted when they are published. What lies in a file has left the memory.
+        if entry.kind() == EntryKind::Fragment || entry.is_in_file() {
             return None;
         }
         if !self.is_current(pin) {

@@ -33,7 +33,7 @@ impl<'a> EntryView<'a> {
     /// A number that no other result in this block ever has: generation and index of the record.
     #[must_use]
     pub fn entry_id(&self) -> u64 {
-        (u64::from(self.entry.life().generation()) << 32) | u64::from(self.index)
+        self.entry.life().number(self.index)
     }
 
     /// What the entry holds.
@@ -90,7 +90,7 @@ impl<'a> EntryView<'a> {
         unsafe { self.head().add(COST).cast::<f64>().read() }
     }
 
-    /// The data of every chunk, in the order they were appended.
+    /// The data of every chunk, in the order they were appended; of none if a file has them.
     #[must_use]
     pub fn chunks(&self) -> Chunks<'a> {
         Chunks::new(self.arena, self.entry)
@@ -118,6 +118,18 @@ impl<'a> EntryView<'a> {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.entry.bytes.load(Relaxed)
+    }
+
+    /// The number of the file that has the chunks, if they do not lie in the arena.
+    #[must_use]
+    pub fn file(&self) -> Option<u64> {
+        self.entry.is_in_file().then(|| self.entry_id())
+    }
+
+    /// Bytes of that file; 0 if there is none.
+    #[must_use]
+    pub fn file_bytes(&self) -> u64 {
+        self.entry.file_bytes.load(Relaxed)
     }
 
     /// What eviction goes by: the milliseconds that the entry is likely to save per second, for each of its megabytes,

@@ -5,7 +5,7 @@
 //! Pure; belongs to one transaction of one process.
 
 use crate::room::Room;
-use crate::versions::columns::{ColumnValue, TrackedColumns};
+use crate::versions::columns::TrackedColumns;
 
 /// Most changes whose values are noted, and most of these values. Noting one, and publishing it, takes as long as a
 /// simple change of a row; so more would be felt.
@@ -40,6 +40,7 @@ pub struct RowChanges {
 
 impl RowChanges {
     /// One change.
+    #[inline]
     #[must_use]
     pub const fn one(change: RowChange) -> Self {
         let mut one = Self { inserted: 0, updated: 0, deleted: 0 };
@@ -52,6 +53,7 @@ impl RowChanges {
     }
 
     /// These and others.
+    #[inline]
     #[must_use]
     pub const fn and(self, more: Self) -> Self {
         Self {
@@ -97,8 +99,8 @@ pub struct NotedRows {
     noted: RowChanges,
     /// For how many of them rows were looked at.
     looked_at: i64,
-    /// Some may stand there more than once.
-    values: Vec<ColumnValue>,
+    /// The places of values among their slots. Some may stand there more than once.
+    values: Vec<u64>,
     /// Where the last ones stand, by their low bits.
     recent: [u16; RECENT],
     /// Why no more is noted.
@@ -142,12 +144,14 @@ impl NotedRows {
     }
 
     /// Returns true if it is worth noting more.
+    #[inline]
     #[must_use]
     pub const fn wants_more(&self) -> bool {
         self.coarse.is_none()
     }
 
     /// Nothing more is to be noted: the relation has changed as a whole. The first reason counts.
+    #[cold]
     pub fn give_up(&mut self, why: Coarse) {
         self.coarse.get_or_insert(why);
         self.forget_values();
@@ -163,11 +167,13 @@ impl NotedRows {
 
     /// Notes a change that has been made. `counted` is what the server has counted, with this change; it is asked for
     /// the first change only. `None` if the server does not count.
+    #[inline]
     pub fn add_change(&mut self, change: RowChange, counted: impl FnOnce() -> Option<CountedChanges>) {
         self.add_changes(RowChanges::one(change), counted);
     }
 
     /// As `add_change`, of changes that have been made together.
+    #[inline]
     pub fn add_changes(&mut self, made: RowChanges, counted: impl FnOnce() -> Option<CountedChanges>) {
         if self.base.is_none() {
             // Changes before these would not be noted.
@@ -180,6 +186,7 @@ impl NotedRows {
     }
 
     /// Notes that a row has to be looked at for its values.
+    #[inline]
     pub fn look(&mut self) {
         self.looked_at += 1;
         if self.looked_at > MOST_CHANGES {
@@ -187,10 +194,11 @@ impl NotedRows {
         }
     }
 
-    /// Notes a value that a changed row had before or after.
-    pub fn add_value(&mut self, value: ColumnValue) {
+    /// Notes a value that a changed row had before or after, by its place (`places`).
+    #[inline]
+    pub fn add_value(&mut self, value: u64) {
         // Rows of the same values often follow each other.
-        let recent = &mut self.recent[value.1 as usize % RECENT];
+        let recent = &mut self.recent[value as usize % RECENT];
         if self.values.get(usize::from(*recent)) == Some(&value) || self.coarse.is_some() {
             return;
         }
@@ -202,8 +210,9 @@ impl NotedRows {
         }
     }
 
-    /// The values that changed rows had, before or after, some more than once; and the columns of which these may not
-    /// be all, as they were taken in meanwhile. `tracked` are those of now, and `counted` what the server has counted.
+    /// The places of the values that changed rows had, before or after, some more than once; and the columns of which
+    /// these may not be all, as they were taken in meanwhile. `tracked` are those of now, and `counted` what the server
+    /// has counted.
     ///
     /// # Errors
     /// Why these may not be all.
@@ -211,7 +220,7 @@ impl NotedRows {
         &self,
         tracked: &TrackedColumns,
         counted: &CountedChanges,
-    ) -> Result<(&[ColumnValue], impl Iterator<Item = i16> + use<>), Coarse> {
+    ) -> Result<(&[u64], impl Iterator<Item = i16> + use<>), Coarse> {
         if let Some(why) = self.coarse {
             return Err(why);
         }

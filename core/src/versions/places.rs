@@ -20,11 +20,25 @@ pub(crate) fn near(database: u32, relation: u32) -> u32 {
 }
 
 /// Finaliser of splitmix64: neighbouring object ids land far apart.
+#[inline]
 pub(crate) fn scatter(value: u64) -> u64 {
     let mut x = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
+}
+
+/// The number of a column of a relation, of which the places of its values are made.
+#[must_use]
+pub fn number_of_column(database: u32, relation: u32, column: i16) -> u64 {
+    scatter(scatter(key_of(database, relation)) ^ u64::from(column.cast_unsigned()))
+}
+
+/// The place of a value among the slots of values: by the number of its column, and its hash.
+#[inline]
+#[must_use]
+pub fn place_of_value(column: u64, hash: u64) -> u64 {
+    scatter(column ^ hash)
 }
 
 /// The hash of a value for changes of the quiet column in this place (`tracked`). It names another slot than the

@@ -8,7 +8,7 @@ use crate::atomics::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
-use crate::versions::places::{key_of, near, scatter};
+use crate::versions::places::{near, number_of_column, place_of_value, scatter};
 use crate::versions::slot::{Slot, SlotState};
 use crate::versions::snapshot::SnapshotView;
 use crate::versions::value_slot::ValueSlot;
@@ -103,9 +103,8 @@ impl<'a> Versions<'a> {
     /// The slot for the rows of a relation that have a value in a column, which is given by its hash.
     #[must_use]
     pub fn value(&self, database: u32, relation: u32, column: i16, hash: u64) -> SlotId {
-        let place = scatter(of_column(database, relation, column) ^ hash);
-        // Their number is a power of two.
-        SlotId((self.slots.len() + (place as usize & (self.values.len() - 1))) as u32)
+        let place = place_of_value(number_of_column(database, relation, column), hash);
+        SlotId((self.slots.len() + self.index_of(place)) as u32)
     }
 
     /// The slot for those rows of a relation of which it is not known which values they have in a column: answers over
@@ -115,7 +114,7 @@ impl<'a> Versions<'a> {
     /// coarse slot of any place, which moves only if that has a tracked relation.
     #[must_use]
     pub fn unknown(&self, database: u32, relation: u32, column: i16) -> SlotId {
-        SlotId(self.place(of_column(database, relation, column) as u32).0 + 1)
+        SlotId(self.place(number_of_column(database, relation, column) as u32).0 + 1)
     }
 
     /// Returns true if a slot stands for rows with a value.
@@ -189,6 +188,13 @@ impl<'a> Versions<'a> {
         self.slots.get(index).unwrap_or_else(|| &self.slots[index % self.slots.len()])
     }
 
+    /// Which of the slots of values is the one of this place.
+    #[inline]
+    fn index_of(&self, place: u64) -> usize {
+        // Their number is a power of two.
+        place as usize & (self.values.len() - 1)
+    }
+
     /// The slot itself if it is one of a value. An id this view did not make is taken modulo the number of these.
     fn value_slot(&self, id: SlotId) -> Option<&'a ValueSlot> {
         let index = (id.0 as usize).checked_sub(self.slots.len())?;
@@ -212,6 +218,14 @@ impl<'a> Versions<'a> {
         match self.value_slot(id) {
             Some(value) => value.publish(xid, oldest_running, is_running),
             None => self.slot(id).publish(xid, oldest_running, is_running, now),
+        }
+    }
+
+    /// Publishes to the slots of values that have these places, on the terms of [`Slot::publish`].
+    #[inline]
+    pub fn publish_values(&self, places: &[u64], xid: u64, oldest_running: u64, is_running: impl Fn(u64) -> bool) {
+        for place in places {
+            self.values[self.index_of(*place)].publish(xid, oldest_running, &is_running);
         }
     }
 
@@ -277,9 +291,4 @@ impl<'a> Versions<'a> {
         let floor = self.base_floor.load(Acquire);
         floor != 0 && floor < snapshot.xmin
     }
-}
-
-/// A number of a column of a relation.
-fn of_column(database: u32, relation: u32, column: i16) -> u64 {
-    scatter(scatter(key_of(database, relation)) ^ u64::from(column.cast_unsigned()))
 }

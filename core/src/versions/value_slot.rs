@@ -36,6 +36,7 @@ struct Publishers {
 }
 
 impl Publishers {
+    #[inline]
     fn of(word: u64) -> Self {
         Self {
             newest: word >> (64 - NEWEST_BITS),
@@ -45,6 +46,7 @@ impl Publishers {
         }
     }
 
+    #[inline]
     fn word(self) -> u64 {
         ((self.newest << COUNT_BITS | self.count) << 1 | u64::from(self.is_range)) << DISTANCE_BITS | self.distance
     }
@@ -69,11 +71,27 @@ impl Publishers {
         left
     }
 
-    /// These and one more, which runs. Of the others those are left that may not have ended.
+    /// Returns true if the id counts as that of one that may not have ended.
+    fn hold(self, xid: u64) -> bool {
+        if self.is_range {
+            (self.oldest()..=self.newest).contains(&xid)
+        } else {
+            xid == self.newest || xid == self.oldest()
+        }
+    }
+
+    /// One alone.
+    #[inline]
+    fn alone(xid: u64) -> Self {
+        Self { newest: xid.min(TOO_NEW), ..Self::default() }
+    }
+
+    /// These and one more, which runs. Of the others those are left that may not have ended. The same if they hold it.
+    #[cold]
+    #[inline(never)]
     fn and(self, xid: u64, oldest_running: u64, is_running: impl Fn(u64) -> bool) -> Self {
-        // All of them have ended, as is usual.
-        if self.newest < oldest_running.min(xid) {
-            return Self { newest: xid.min(TOO_NEW), ..Self::default() };
+        if self.hold(xid) {
+            return self;
         }
         let has_ended = |other| other == 0 || other == xid || other < oldest_running || !is_running(other);
         let left = self.left(oldest_running, has_ended);
@@ -92,10 +110,23 @@ impl ValueSlot {
     ///
     /// Who is found to have ended has also ended when the word is stored. No word comes twice but that which no
     /// snapshot sees whole: the newest id never sinks, and the count grows while it stays.
+    ///
+    /// If the word holds the id, it stays: who sees it whole takes `xid`, which runs, for ended. So nobody does, and
+    /// nothing rests on it.
+    #[inline]
     pub fn publish(&self, xid: u64, oldest_running: u64, is_running: impl Fn(u64) -> bool) {
+        let (alone, first) = (Publishers::alone(xid).word(), oldest_running.min(xid));
         let mut before = self.0.load(Relaxed);
         loop {
-            let after = Publishers::of(before).and(xid, oldest_running, &is_running).word();
+            let publishers = Publishers::of(before);
+            // All of them have ended, as is usual.
+            let after = match publishers.newest < first {
+                true => alone,
+                false => publishers.and(xid, oldest_running, &is_running).word(),
+            };
+            if after == before {
+                return;
+            }
             match self.0.compare_exchange_weak(before, after, Release, Relaxed) {
                 Ok(_) => return,
                 Err(other) => before = other,
@@ -103,7 +134,7 @@ impl ValueSlot {
         }
     }
 
-    /// Its version: another one after each publication.
+    /// Its version: another one after each publication of a transaction that it did not hold.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.0.load(Acquire)

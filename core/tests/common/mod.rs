@@ -5,7 +5,7 @@
 use arrow_cache_core::cache::check::{Processes, Report};
 use arrow_cache_core::cache::key::CacheKey;
 use arrow_cache_core::cache::layout::{Layout, PARTITIONS, Sizes};
-use arrow_cache_core::cache::memory::{Arena, ArenaPtr, Locks};
+use arrow_cache_core::cache::memory::{Arena, ArenaPtr, FileLimits, Locks};
 use arrow_cache_core::cache::{Dependency, Fill, NewEntry, NewKind, Store, StoreError};
 use arrow_cache_core::hash::Hash128;
 use std::alloc;
@@ -40,6 +40,16 @@ struct State {
     live: BTreeMap<u64, u64>,
 }
 
+/// Files of chunks, by their numbers.
+#[derive(Default)]
+pub struct Files {
+    pub written: BTreeMap<u64, Vec<Vec<u8>>>,
+    /// Without, there are none.
+    pub limits: Option<FileLimits>,
+    /// Nothing can be written: what was begun is removed.
+    pub is_full: bool,
+}
+
 /// The block, its layout, and what processes share.
 pub struct Block {
     base: *mut u8,
@@ -48,6 +58,7 @@ pub struct Block {
     partitions: Vec<RwLock<()>>,
     lists: Mutex<()>,
     state: Mutex<State>,
+    files: Mutex<Files>,
     is_damaged: AtomicBool,
 }
 
@@ -76,8 +87,14 @@ impl Block {
             partitions: (0..PARTITIONS).map(|_| RwLock::new(())).collect(),
             lists: Mutex::new(()),
             state: Mutex::new(State { free: BTreeMap::from([(start, capacity)]), live: BTreeMap::new() }),
+            files: Mutex::default(),
             is_damaged: AtomicBool::new(false),
         }
+    }
+
+    /// The files.
+    pub fn files(&self) -> std::sync::MutexGuard<'_, Files> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The block as one more process sees it.
@@ -222,6 +239,23 @@ impl Arena for &Block {
 
     fn address(&self, ptr: ArenaPtr) -> *mut u8 {
         self.base.wrapping_add(ptr.0 as usize)
+    }
+
+    fn file_limits(&self) -> FileLimits {
+        self.files().limits.unwrap_or(FileLimits::NO_FILES)
+    }
+
+    fn write_file(&self, number: u64, count: usize, chunks: &mut dyn Iterator<Item = &[u8]>) -> bool {
+        no_lock();
+        let chunks: Vec<_> = chunks.map(<[u8]>::to_vec).collect();
+        assert_eq!(chunks.len(), count);
+        let mut files = self.files();
+        !files.is_full && files.written.insert(number, chunks).is_none()
+    }
+
+    fn remove_file(&self, number: u64) {
+        no_lock();
+        assert!(self.files().written.remove(&number).is_some(), "removed what was not written");
     }
 }
 

@@ -124,7 +124,11 @@ pub struct ChunkBytes {
 struct CacheLine([u8; ALIGNMENT]);
 
 impl ChunkBytes {
-    fn new(length: usize) -> Result<Self, OutOfMemory> {
+    /// So many bytes, which are zero.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn new(length: usize) -> Result<Self, OutOfMemory> {
         let mut lines = Vec::new();
         lines.lengthen(length.div_ceil(ALIGNMENT), CacheLine([0; ALIGNMENT]))?;
         Ok(Self { lines, length })
@@ -136,7 +140,8 @@ impl ChunkBytes {
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.length) }
     }
 
-    fn as_mut_slice(&mut self) -> &mut [u8] {
+    /// The bytes, to be written.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as above; the borrow is exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.length) }
     }

@@ -62,6 +62,7 @@ unsafe extern "C-unwind" fn visit(state: *mut pg_sys::PlanState, wanted: *mut c_
 ///
 /// # Safety
 /// Null, or a slot for versions in the heap.
+#[inline]
 pub unsafe fn holds(slot: *const pg_sys::TupleTableSlot, version: pg_sys::ItemPointerData) -> bool {
     // SAFETY: the caller's promise.
     unsafe { slot.as_ref() }.is_some_and(|slot| {

@@ -2,19 +2,22 @@
 
 use std::num::NonZero;
 
-use arrow_cache_core::versions::columns::{ColumnValue, MOST_COLUMNS};
+use arrow_cache_core::versions::columns::MOST_COLUMNS;
+use arrow_cache_core::versions::places::{number_of_column, place_of_value};
 use arrow_cache_core::versions::zones::size_of_zones;
-use arrow_cache_core::{EACH_ROW, QuietColumns, TrackedColumns, members, together};
+use arrow_cache_core::{EACH_ROW, QuietColumns, TrackedColumns, bits_of, members, together};
 use pgrx::pg_sys;
 
+use crate::pg::backend;
 use crate::pg::compat::tuple_attribute;
 use crate::query::value_hash::{Form, form_of};
 
 /// A column that has values, and how these are hashed.
 pub type Hashed = (i16, Form);
 
-/// What a tracked column has in a row.
+/// What a tracked column has in a row. Which it is stands in a byte of its own, as it is asked for each row.
 #[derive(Clone, Copy, Default)]
+#[repr(u8)]
 pub enum Content {
     /// Nothing that an answer rests on.
     #[default]
@@ -22,20 +25,42 @@ pub enum Content {
     /// What `EACH_ROW` has.
     ItsValue,
     /// The zone of its version. The zones are of so many blocks, by its binary logarithm.
-    Zone(i16, u32),
+    Zone(u32),
     /// A value.
     Value(Hashed),
     /// That of two columns together.
     Pair(Hashed, Hashed),
 }
 
+/// A tracked column.
+#[derive(Clone, Copy, Default)]
+pub struct Column {
+    pub content: Content,
+    /// Of which the places of its values are made.
+    number: u64,
+    /// The node's own updates leave it as it is.
+    pub is_kept: bool,
+}
+
+impl Column {
+    /// The place of a value.
+    #[inline]
+    pub fn place_of(&self, hash: u64) -> u64 {
+        place_of_value(self.number, hash)
+    }
+}
+
 /// What is noted of a row that changes.
 #[derive(Clone, Copy, Default)]
 pub struct Columns {
-    /// What tracked columns have, and behind it nothing.
-    contents: [Content; MOST_COLUMNS],
+    /// The tracked columns, and behind them some that have nothing.
+    columns: [Column; MOST_COLUMNS],
+    /// So many have something.
+    count: usize,
     /// The last column whose value is one of these; 0 if there is none.
     last: i16,
+    /// Some have more than values.
+    pub have_more: bool,
     /// The node's own updates leave all these values as they are.
     pub keeps_values: bool,
     /// The columns that they set, by their bits, if these are a few quiet ones.
@@ -59,131 +84,160 @@ impl Columns {
         };
         // No answer rests on values of a column that was dropped, or has got another type, which outdates all.
         let content = |column| match (size_of_zones(column), members(column)) {
-            (Some(size), _) => Some(Content::Zone(column, size)),
+            (Some(size), _) => Some(Content::Zone(size)),
             (None, (EACH_ROW, None)) => Some(Content::ItsValue),
             (None, (alone, None)) => hashed(alone).map(Content::Value),
             (None, (first, Some(second))) => {
                 hashed(first).zip(hashed(second)).map(|(first, second)| Content::Pair(first, second))
             }
         };
-        let (mut contents, mut last) = ([Content::Nothing; MOST_COLUMNS], 0);
-        for (place, content) in contents.iter_mut().zip(tracked.iter().filter_map(content)) {
-            *place = content;
-            last = match content {
-                Content::Value((column, _)) => last.max(column),
-                Content::Pair((first, _), (second, _)) => last.max(first).max(second),
-                Content::Nothing | Content::ItsValue | Content::Zone(..) => last,
-            };
-        }
-        Self {
-            contents,
-            last,
-            keeps_values: last != 0 && tracked.keeps(changed),
+        // SAFETY: the caller's promise.
+        let (database, relation) = (backend::database(), unsafe { (*relation).rd_id.to_u32() });
+        let mut all = Self {
             quietly_set: NonZero::new(changed).filter(|changed| tracked.quiet.are_all(changed.get())),
             quiet: tracked.quiet,
+            ..Self::default()
+        };
+        for column in tracked.iter() {
+            let Some(content) = content(column) else { continue };
+            let is_kept = changed & bits_of(column) == 0;
+            all.columns[all.count] = Column { content, number: number_of_column(database, relation, column), is_kept };
+            all.count += 1;
+            match content {
+                Content::Value((column, _)) => all.last = all.last.max(column),
+                Content::Pair((first, _), (second, _)) => all.last = all.last.max(first).max(second),
+                Content::Nothing | Content::ItsValue | Content::Zone(..) => all.have_more = true,
+            }
         }
+        all.keeps_values = all.last != 0 && tracked.keeps(changed);
+        all
     }
 
-    /// What tracked columns have.
-    pub fn contents(&self) -> impl Iterator<Item = &Content> {
-        self.contents.iter().take_while(|content| !matches!(content, Content::Nothing))
+    /// The tracked columns that have something.
+    #[inline]
+    pub fn iter(&self) -> std::slice::Iter<'_, Column> {
+        self.columns[..self.count].iter()
     }
 
     /// Returns true if rows are looked at for their values.
+    #[inline]
     pub fn have_values(&self) -> bool {
         self.last != 0
     }
 }
 
-/// What tracked columns have in one version of a row.
-#[derive(Default)]
-pub struct Found {
-    values: [ColumnValue; MOST_COLUMNS],
-    /// So many of these are there.
-    count: usize,
-    /// One of them has no hash, or the version could not be read.
-    pub is_incomplete: bool,
+/// A version of a row whose values can be read.
+#[derive(Clone, Copy)]
+pub enum Version {
+    /// That which a slot holds, with a value for each attribute up to the last one that is asked for.
+    InSlot(*mut pg_sys::TupleTableSlot),
+    /// One in the heap, whose page is pinned.
+    Fetched(pg_sys::HeapTupleData, pg_sys::Relation, pg_sys::Buffer),
 }
 
-impl Found {
-    /// The values.
-    pub fn values(&self) -> &[ColumnValue] {
-        &self.values[..self.count]
-    }
-
-    /// The values that `read` gives; `None` for NULL, which equals nothing. So a pair with it is asked for by no
-    /// answer.
+impl Version {
+    /// That of the row that a slot holds.
     ///
     /// # Safety
-    /// `read` must give values of the columns.
-    unsafe fn of(columns: &Columns, mut read: impl FnMut(i16) -> Option<pg_sys::Datum>) -> Self {
-        let mut found = Self::default();
-        for content in columns.contents() {
-            let mut has_null = false;
-            let mut value_of = |(column, form): Hashed| -> Option<ColumnValue> {
-                let datum = read(column);
-                has_null |= datum.is_none();
-                // SAFETY: the caller's promise; the form is that of the column's type.
-                Some((column, unsafe { form.hash(datum?) }?))
-            };
-            let value = match *content {
-                Content::Value(own) => value_of(own),
-                Content::Pair(first, second) => {
-                    value_of(first).zip(value_of(second)).and_then(|(first, second)| together(first, second))
-                }
-                Content::Nothing | Content::ItsValue | Content::Zone(..) => continue,
-            };
-            match value {
-                Some(value) => {
-                    found.values[found.count] = value;
-                    found.count += 1;
-                }
-                None => found.is_incomplete |= !has_null,
-            }
-        }
-        found
-    }
-
-    /// Those of the row that a slot holds.
-    ///
-    /// # Safety
-    /// The slot must hold a row of the relation whose columns these are.
-    #[inline(always)]
-    pub unsafe fn of_slot(columns: &Columns, slot: *mut pg_sys::TupleTableSlot) -> Self {
-        // SAFETY: the caller's promise; a slot has a value for each attribute once it is deformed that far. That raises
-        // nothing, as the relation has these columns.
+    /// The slot must hold a row of the relation whose columns these are, as long as the version is used.
+    #[inline]
+    pub unsafe fn in_slot(columns: &Columns, slot: *mut pg_sys::TupleTableSlot) -> Self {
+        // SAFETY: the caller's promise. That raises nothing, as the relation has these columns.
         unsafe {
             if (*slot).tts_nvalid < columns.last {
                 direct!(pg_sys::slot_getsomeattrs_int(slot, i32::from(columns.last)));
             }
-            Self::of(columns, |column| {
-                let place = column as usize - 1;
-                (!*(*slot).tts_isnull.add(place)).then(|| *(*slot).tts_values.add(place))
-            })
+        }
+        Self::InSlot(slot)
+    }
+
+    /// The version of a row that the transaction has just replaced or deleted. Nobody takes it away while the
+    /// transaction runs. `None` if it cannot be read. Its page stays pinned until `release`, or until an error.
+    ///
+    /// # Safety
+    /// The relation must be open as long as the version is used.
+    pub unsafe fn fetched(relation: pg_sys::Relation, place: pg_sys::ItemPointerData) -> Option<Self> {
+        let mut tuple = pg_sys::HeapTupleData { t_self: place, ..pg_sys::HeapTupleData::default() };
+        let mut buffer = 0;
+        // SAFETY: the caller's promise.
+        let is_there = unsafe {
+            let any = &raw mut pg_sys::SnapshotAnyData;
+            kept!(pg_sys::heap_fetch(relation, any, &raw mut tuple, &raw mut buffer, false))
+        };
+        is_there.then_some(Self::Fetched(tuple, relation, buffer))
+    }
+
+    /// The version is not used any more.
+    pub fn release(self) {
+        if let Self::Fetched(_, _, buffer) = self {
+            // SAFETY: pinned by `fetched`.
+            unsafe { kept!(pg_sys::ReleaseBuffer(buffer)) };
         }
     }
 
-    /// Those of the version of a row that the transaction has just replaced or deleted. Nobody takes it away while the
-    /// transaction runs.
+    /// The hash of what a tracked column has, or that there is none. `None` for NULL, which equals nothing: so it is no
+    /// value, and no answer asks for a pair with it. Neither raises nor allocates.
     ///
     /// # Safety
-    /// The relation must be open, and the columns be its own.
-    pub unsafe fn of_version(columns: &Columns, relation: pg_sys::Relation, place: pg_sys::ItemPointerData) -> Self {
-        let mut tuple = pg_sys::HeapTupleData { t_self: place, ..pg_sys::HeapTupleData::default() };
-        let mut buffer = 0;
-        // SAFETY: the caller's promise; the version is read while its page is pinned. An error gives the pin back.
+    /// The column must be one of those for which the version was made.
+    #[inline(always)]
+    pub unsafe fn hash(&self, column: &Column) -> Option<Option<u64>> {
+        // SAFETY: the caller's promise; the form is that of the column's type.
         unsafe {
-            let any = &raw mut pg_sys::SnapshotAnyData;
-            if !kept!(pg_sys::heap_fetch(relation, any, &raw mut tuple, &raw mut buffer, false)) {
-                return Self { is_incomplete: true, ..Self::default() };
+            match column.content {
+                Content::Value((number, form)) => Some(form.hash(self.value(number)?)),
+                Content::Pair(first, second) => self.hash_of_both(first, second),
+                Content::Nothing | Content::ItsValue | Content::Zone(_) => None,
             }
-            let found = Self::of(columns, |column| {
-                let mut is_null = false;
-                let value = pg_sys::heap_getattr(&raw mut tuple, i32::from(column), (*relation).rd_att, &mut is_null);
-                (!is_null).then_some(value)
-            });
-            kept!(pg_sys::ReleaseBuffer(buffer));
-            found
         }
     }
+
+    /// The same of what two columns have together.
+    ///
+    /// # Safety
+    /// As `hash`.
+    #[inline(never)]
+    unsafe fn hash_of_both(&self, (first, form): Hashed, (second, other_form): Hashed) -> Option<Option<u64>> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (one, other) = self.value(first).zip(self.value(second))?;
+            let (one, other) = (form.hash(one), other_form.hash(other));
+            let both = one.zip(other).and_then(|(one, other)| together((first, one), (second, other)));
+            Some(both.map(|(_, hash)| hash))
+        }
+    }
+
+    /// The value of a column; `None` for NULL.
+    ///
+    /// # Safety
+    /// As `hash`.
+    #[inline(always)]
+    unsafe fn value(&self, number: i16) -> Option<pg_sys::Datum> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Self::InSlot(slot) => {
+                    let place = number as usize - 1;
+                    (!*(**slot).tts_isnull.add(place)).then(|| *(**slot).tts_values.add(place))
+                }
+                Self::Fetched(tuple, relation, _) => value_of_tuple(*tuple, *relation, number),
+            }
+        }
+    }
+}
+
+/// The value of a column in a tuple; `None` for NULL.
+///
+/// # Safety
+/// A tuple of an open relation, on a page that is pinned, and a column of it.
+#[inline(never)]
+unsafe fn value_of_tuple(
+    mut tuple: pg_sys::HeapTupleData,
+    relation: pg_sys::Relation,
+    number: i16,
+) -> Option<pg_sys::Datum> {
+    let mut is_null = false;
+    // SAFETY: the caller's promise.
+    let value = unsafe { pg_sys::heap_getattr(&raw mut tuple, i32::from(number), (*relation).rd_att, &mut is_null) };
+    (!is_null).then_some(value)
 }

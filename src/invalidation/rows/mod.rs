@@ -24,7 +24,7 @@ mod watched;
 
 pub use arrow_cache_core::versions::noted_rows::Coarse;
 pub use copied::{begin as begin_copy, end as end_copy};
-pub use noted::{for_each_noted, is_idle};
+pub use noted::{is_idle, with_noted};
 pub use statements::{begin, end};
 
 /// The transaction has failed.

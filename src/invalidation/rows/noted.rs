@@ -5,13 +5,12 @@
 use std::cell::{Cell, RefCell};
 use std::num::NonZero;
 
-use arrow_cache_core::versions::columns::ColumnValue;
 use arrow_cache_core::versions::noted_rows::{Coarse, CountedChanges, NotedRows, RowChange, RowChanges};
-use arrow_cache_core::{EACH_ROW, ITS_VALUE, Room, TrackedColumns, bits_of, quietly};
+use arrow_cache_core::{ITS_VALUE, Room, TrackedColumns, quietly};
 use pgrx::pg_sys;
 
 use super::as_read;
-use super::contents::{Columns, Content, Found};
+use super::contents::{Column, Columns, Content, Version};
 use super::watched::Watched;
 use crate::pg::attention;
 use crate::pg::backend_local::Local;
@@ -104,12 +103,17 @@ fn block_of(version: pg_sys::ItemPointerData) -> u32 {
 
 /// Notes a value that a row had before or after, or other hashes for it: one for each column that was `set`, if that
 /// are quiet ones alone and leave the value as it is.
-#[inline]
-fn add_value(rows: &mut NotedRows, (column, hash): ColumnValue, columns: &Columns, set: Option<NonZero<u64>>) {
-    match set.map(NonZero::get).filter(|set| set & bits_of(column) == 0) {
-        Some(set) => columns.quiet.among(set).for_each(|place| rows.add_value((column, quietly(hash, place)))),
-        None => rows.add_value((column, hash)),
+#[inline(always)]
+fn add_value(rows: &mut NotedRows, (column, hash): (&Column, u64), columns: &Columns, set: Option<NonZero<u64>>) {
+    match set {
+        Some(set) if column.is_kept => add_quietly(rows, (column, hash), columns, set),
+        _ => rows.add_value(column.place_of(hash)),
     }
+}
+
+#[inline(never)]
+fn add_quietly(rows: &mut NotedRows, (column, hash): (&Column, u64), columns: &Columns, set: NonZero<u64>) {
+    columns.quiet.among(set.get()).for_each(|place| rows.add_value(column.place_of(quietly(hash, place))));
 }
 
 /// Notes a change that the heap has made: the row that a slot holds has come, or a version of a row has gone, or both.
@@ -124,26 +128,34 @@ pub unsafe fn note(
     old: Option<pg_sys::ItemPointerData>,
 ) -> bool {
     let Watched { place, relation, columns, .. } = watched;
-    // SAFETY: the caller's promise. Nothing is borrowed while values are read.
+    // SAFETY: the caller's promise. Nothing is borrowed while versions are fetched.
     unsafe {
         // A function that a constraint calls may change another row, which need not keep anything.
         let is_own = change == RowChange::Update && std::ptr::eq(new, (*watched.target).ri_newTupleSlot);
-        let slots = [(*watched.target).ri_oldTupleSlot, watched.read];
-        let before = |old| match slots.into_iter().find(|slot| as_read::holds(*slot, old)) {
-            Some(read) => Found::of_slot(columns, read),
-            None => Found::of_version(columns, *relation, old),
-        };
         let is_looked_at = columns.have_values();
         let is_kept = is_own && columns.keeps_values;
-        let before = old.filter(|_| is_looked_at && !is_kept).map(before);
-        let after = (is_looked_at && !new.is_null()).then(|| Found::of_slot(columns, new));
-        let found = [before.as_ref(), after.as_ref()];
+        let is_changed = is_looked_at && !is_kept;
+        let updated = (*watched.target).ri_oldTupleSlot;
+        let before = match old {
+            Some(old) if is_changed && as_read::holds(watched.read, old) => {
+                Some(Version::in_slot(columns, watched.read))
+            }
+            Some(old) if is_changed && as_read::holds(updated, old) => Some(Version::in_slot(columns, updated)),
+            Some(old) if is_changed => Version::fetched(*relation, old),
+            _ => None,
+        };
+        let after = (is_looked_at && !new.is_null()).then(|| Version::in_slot(columns, new));
         // The heap has told where the new version is.
-        let versions = [old, new.as_ref().map(|new| new.tts_tid)];
-        noting(*place, |rows| {
+        let places = [old, new.as_ref().map(|new| new.tts_tid)];
+        let goes_on = noting(*place, |rows| {
             rows.add_change(change, || Change::of(*relation).map(Change::counted));
-            add_row(rows, columns, columns.quietly_set.filter(|_| is_own), versions, found);
-        })
+            if is_changed && old.is_some() && before.is_none() {
+                rows.give_up(Coarse::Overflow);
+            }
+            add_row(rows, columns, columns.quietly_set.filter(|_| is_own), places, [&before, &after]);
+        });
+        before.into_iter().for_each(Version::release);
+        goes_on
     }
 }
 
@@ -160,7 +172,7 @@ pub unsafe fn note_inserted(
 ) -> bool {
     let inserted = RowChanges { inserted: slots.len() as i64, ..RowChanges::default() };
     let mut last_block = None;
-    // SAFETY: the caller's promise. Nothing is borrowed while values are read.
+    // SAFETY: the caller's promise.
     unsafe {
         let counted = || Change::of(relation).map(Change::counted);
         let mut goes_on = noting(place, |rows| rows.add_changes(inserted, counted));
@@ -172,8 +184,8 @@ pub unsafe fn note_inserted(
                 continue;
             }
             last_block = Some(block_of(version));
-            let found = is_looked_at.then(|| Found::of_slot(columns, *slot));
-            goes_on = noting(place, |rows| add_row(rows, columns, None, [None, Some(version)], [None, found.as_ref()]));
+            let row = is_looked_at.then(|| Version::in_slot(columns, *slot));
+            goes_on = noting(place, |rows| add_row(rows, columns, None, [None, Some(version)], [&None, &row]));
             if !goes_on {
                 break;
             }
@@ -193,53 +205,73 @@ fn noting(place: usize, note: impl FnOnce(&mut NotedRows)) -> bool {
     })
 }
 
-/// Notes what a row was and is: where its versions lie, and what was `found` of their values. The columns that were
-/// `set`, by their bits, are a few quiet ones.
+/// Notes what a row was and is: where its versions lie, and their values, as far as these are looked at. The columns
+/// that were `set`, by their bits, are a few quiet ones.
+///
+/// # Safety
+/// The versions must be made for the columns.
 #[inline(always)]
-fn add_row(
+unsafe fn add_row(
     rows: &mut NotedRows,
     columns: &Columns,
     set: Option<NonZero<u64>>,
-    versions: [Option<pg_sys::ItemPointerData>; 2],
-    found: [Option<&Found>; 2],
+    places: [Option<pg_sys::ItemPointerData>; 2],
+    versions: [&Option<Version>; 2],
 ) {
-    for version in versions.iter().flatten() {
-        for content in columns.contents() {
-            match content {
-                Content::ItsValue => add_value(rows, (EACH_ROW, ITS_VALUE), columns, set),
-                Content::Zone(column, size) => rows.add_value((*column, u64::from(block_of(*version) >> size))),
-                Content::Nothing | Content::Value(_) | Content::Pair(..) => {}
-            }
-        }
+    if columns.have_more {
+        add_places(rows, columns, set, places);
     }
     if columns.have_values() {
         rows.look();
     }
-    for found in found.into_iter().flatten() {
-        found.values().iter().for_each(|value| add_value(rows, *value, columns, set));
-        if found.is_incomplete {
-            rows.give_up(Coarse::Overflow);
+    for version in versions {
+        let Some(version) = version else { continue };
+        for column in columns.iter() {
+            // SAFETY: the caller's promise.
+            match unsafe { version.hash(column) } {
+                Some(Some(hash)) => add_value(rows, (column, hash), columns, set),
+                Some(None) => rows.give_up(Coarse::Overflow),
+                None => {}
+            }
         }
     }
 }
 
-/// Calls `visit` with each column and value, by its hash, that changed rows of a relation had before or after, if these
-/// are all, and then with the columns alone of which they may not be. `tracked` are the columns of now, and `counted`
-/// what the server has counted.
+/// Notes what a row has beside its values: that it is there, and where its versions lie.
+#[inline(never)]
+fn add_places(
+    rows: &mut NotedRows,
+    columns: &Columns,
+    set: Option<NonZero<u64>>,
+    places: [Option<pg_sys::ItemPointerData>; 2],
+) {
+    for place in places.iter().flatten() {
+        for column in columns.iter() {
+            match column.content {
+                Content::ItsValue => add_value(rows, (column, ITS_VALUE), columns, set),
+                Content::Zone(size) => rows.add_value(column.place_of(u64::from(block_of(*place) >> size))),
+                Content::Nothing | Content::Value(_) | Content::Pair(..) => {}
+            }
+        }
+    }
+}
+
+/// Lends the places of the values that changed rows of a relation had before or after to `f`, some more than once, and
+/// the numbers of the columns of which they may not be all. `tracked` are the columns of now, and `counted` what the
+/// server has counted.
 ///
 /// # Errors
-/// Why they may not be all. Then nothing is visited.
-pub fn for_each_noted(
+/// Why the values may not be all. Then nothing is lent.
+pub fn with_noted(
     relation: u32,
     tracked: &TrackedColumns,
     counted: &CountedChanges,
-    mut visit: impl FnMut(i16, Option<u64>),
+    f: impl FnOnce(&[u64], &mut dyn Iterator<Item = i16>),
 ) -> Result<(), Coarse> {
     NOTED.with_borrow_mut(|notes| {
         let noted = notes.used().iter().find(|noted| noted.relation == relation).ok_or(Coarse::NotNoted)?;
-        let (values, unknown) = noted.rows.values(tracked, counted)?;
-        values.iter().for_each(|(column, hash)| visit(*column, Some(*hash)));
-        unknown.for_each(|column| visit(column, None));
+        let (values, mut unknown) = noted.rows.values(tracked, counted)?;
+        f(values, &mut unknown);
         Ok(())
     })
 }

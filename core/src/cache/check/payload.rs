@@ -28,7 +28,8 @@ impl<L: Locks, A: Arena, P: Processes> Look<'_, '_, L, A, P> {
         let bytes = entry.bytes.load(Relaxed);
         let (head, first) = (ArenaPtr(entry.head.load(Relaxed)), ArenaPtr(entry.first_chunk.load(Relaxed)));
         if !may_own {
-            if bytes != 0 || !head.is_null() || !first.is_null() || !entry.renditions().is_null() {
+            if bytes != 0 || entry.is_in_file() || !head.is_null() || !first.is_null() || !entry.renditions().is_null()
+            {
                 self.findings.add(Finding::of(PART, "a free record owns memory").at("entry", index).not(bytes, 0u32));
             }
             return Ok(());
@@ -43,7 +44,8 @@ impl<L: Locks, A: Arena, P: Processes> Look<'_, '_, L, A, P> {
             self.findings.compare(Finding::of(PART, what).at("entry", index), found, expected);
         };
         compare("the bytes of an entry are wrong", bytes, of_head + chunks.bytes + of_renditions);
-        compare("the number of chunks is wrong", entry.chunk_count.load(Relaxed).into(), chunks.pieces.into());
+        let in_arena = if entry.is_in_file() { 0 } else { entry.chunk_count.load(Relaxed) };
+        compare("the number of chunks is wrong", in_arena.into(), chunks.pieces.into());
         compare("the last chunk is another one", entry.last_chunk.load(Relaxed), chunks.last.0);
         Ok(())
     }

@@ -15,6 +15,7 @@ pub(super) struct Sums {
     in_limbo: u64,
     bytes: u64,
     fragment_bytes: u64,
+    file_bytes: u64,
 }
 
 impl<L: Locks, A: Arena, P: Processes> Look<'_, '_, L, A, P> {
@@ -72,6 +73,7 @@ impl<L: Locks, A: Arena, P: Processes> Look<'_, '_, L, A, P> {
             let entry = self.store.entry(index);
             let bytes = entry.bytes.load(Relaxed);
             sums.bytes += bytes;
+            sums.file_bytes += entry.file_bytes.load(Relaxed);
             let life = entry.life();
             let place = if life.is_published() {
                 sums.published += 1;
@@ -126,6 +128,7 @@ impl<L: Locks, A: Arena, P: Processes> Look<'_, '_, L, A, P> {
         compare("the length of limbo is wrong", header.limbo_len.load(Relaxed).into(), sums.in_limbo);
         compare("the bytes of all entries are wrong", header.payload_bytes.load(Relaxed), sums.bytes);
         compare("the bytes of fragments are wrong", header.fragment_bytes.load(Relaxed), sums.fragment_bytes);
+        compare("the bytes of files are wrong", header.file_bytes.load(Relaxed), sums.file_bytes);
         let fresh = header.fresh.load(Relaxed);
         if fresh > store.layout.max_entries {
             compare("more records are used than there are", fresh.into(), store.layout.max_entries.into());

@@ -54,7 +54,7 @@ impl<L: Locks, A: Arena> Store<'_, L, A> {
         }
         let mut outcome = Ok(());
         self.visit(|pin| {
-            if outcome.is_ok() && self.is_current(pin) && keeps(&self.view(pin)) {
+            if outcome.is_ok() && self.is_current(pin) && self.view(pin).file().is_none() && keeps(&self.view(pin)) {
                 outcome = self.save_entry(&mut writer, pin, &mut buffer);
             }
         });
