@@ -15,7 +15,7 @@ JAVA = ["java", "-XX:+UseSerialGC", "--add-opens=java.base/java.nio=ALL-UNNAMED"
 
 def example(name, command, needs):
     python = PREPARED / "venv" / "bin" / "python"
-    return Driver(name, [python, "-B", PROGRAMS / "read_example.py", *command], needs, None, [Mode("example of clients/")], PANELS)
+    return Driver(name, [python, "-B", PROGRAMS / "read_example.py", *command], needs, None, [Mode("example")], PANELS)
 
 
 EXAMPLES = [
