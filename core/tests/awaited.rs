@@ -1,6 +1,7 @@
 //! Waiting for an answer to change: every interleaving of a process that waits with one that commits, and what the
 //! store promises of those who wait.
 
+#[expect(dead_code, reason = "nothing is stored here")]
 mod common;
 
 use arrow_cache_core::cache::awaited::SlotBits;

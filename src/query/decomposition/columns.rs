@@ -77,7 +77,7 @@ impl Key {
     fn place(&self) -> (bool, i32, i16) {
         // SAFETY: a valid expression.
         let column = unsafe { Tree::enter(self.expression) }.and_then(Tree::as_a::<pg_sys::Var>);
-        column.map_or((true, 0, 0), |column| (false, column.varno as i32, column.varattno))
+        column.map_or((true, 0, 0), |column| (false, column.varno, column.varattno))
     }
 }
 
