@@ -91,8 +91,10 @@ pub fn remove_all() {
 
 /// Removes a file.
 pub fn remove(number: u64) {
-    // What cannot be removed is never read again.
-    let _ = fs::remove_file(Name::of(number).path());
+    // What cannot be removed is never read again; emptied, it takes no room.
+    let name = Name::of(number);
+    let _ = fs::remove_file(name.path())
+        .or_else(|_| fs::File::options().write(true).truncate(true).open(name.path()).map(drop));
 }
 
 /// Writes so many chunks to the file of this number. Returns true if it is whole; else none is left, unless somebody

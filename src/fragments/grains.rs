@@ -8,7 +8,7 @@ use arrow_cache_core::{CacheKey, Speed};
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::key::PartKeys;
-use super::zones::scan_of;
+use super::zones::{least_blocks, scan_of};
 use crate::lookup::Call;
 use crate::lookup::stored_parts;
 use crate::query::decomposition::{Decomposition, Grain, Part, Values, decompose};
@@ -41,10 +41,9 @@ pub fn question(store: &SharedStore, part: &Part, call: &Call<'_>) -> Option<Cac
     key.ok().map(|part| part.key)
 }
 
-/// The query as it would be answered from this grain, over a table with partitions, or one of `least` blocks. `None` if
-/// there is none.
-pub fn in_grain(store: &SharedStore, call: &Call<'_>, least: u32, grain: Grain) -> Option<InGrain> {
-    let decomposition = decompose(call.query(), least, Some(grain)).ok()?;
+/// The query as it would be answered from this grain. `None` if there is none.
+pub fn in_grain(store: &SharedStore, call: &Call<'_>, grain: Grain) -> Option<InGrain> {
+    let decomposition = decompose(call.query(), least_blocks(), Some(grain)).ok()?;
     let word = question(store, &decomposition.part, call)?.0.lo;
     Some(InGrain { decomposition, word })
 }

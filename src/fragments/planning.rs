@@ -118,10 +118,7 @@ pub fn is_undecided(call: &Call<'_>, eligible: &Eligible) -> bool {
 /// asked for.
 fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combination> {
     let store = shmem::store()?;
-    // In a grain a small table will do, if there is no other.
-    let large = Some(zones::least_blocks()).filter(|least| has_candidates(call.query(), *least));
-    let least = large.unwrap_or(0);
-    let own = decompose(call.query(), least, None).ok()?;
+    let own = decompose(call.query(), zones::least_blocks(), None).ok()?;
     let asked = OnceCell::new();
     let is_new = || {
         *asked.get_or_init(|| {
@@ -130,7 +127,7 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
     };
     let mut finer = None;
     for grain in [Grain::Fine, Grain::Coarse] {
-        let Some(InGrain { decomposition, word }) = grains::in_grain(&store, call, least, grain) else { continue };
+        let Some(InGrain { decomposition, word }) = grains::in_grain(&store, call, grain) else { continue };
         // They may be the same.
         if finer.replace(word) == Some(word) || !grains::is_used(&store, word, is_new) {
             continue;
@@ -141,7 +138,7 @@ fn combination(call: &Call<'_>, whole: &Call<'_>, known: Known) -> Option<Combin
         }
     }
     // Zones of a question that is never asked again would be computed in vain.
-    if large.is_none() || (own.part.is_zoned && known.runs_once && is_new()) {
+    if own.part.is_zoned && known.runs_once && is_new() {
         return None;
     }
     combined_of(call, whole, known, own, None)
@@ -169,7 +166,7 @@ fn combined_of(
     call: &Call<'_>,
     whole: &Call<'_>,
     known: Known,
-    Decomposition { combined, mut part }: Decomposition,
+    Decomposition { combined, part }: Decomposition,
     grain: Option<Learned<'_>>,
 ) -> Option<Combination> {
     let store = shmem::store()?;
@@ -192,15 +189,19 @@ fn combined_of(
     }
     let made = MadeUnder::now(&store, known.versions);
     let zones = if part.is_zoned { zoned(&store, &part, grain, call) } else { None };
-    // In a grain a table without zones is one part: its own leaf.
-    if part.is_zoned && zones.is_none() && grain.is_none() {
-        return None;
+    if part.is_zoned && zones.is_none() {
+        return grain.and_then(Learned::refuse);
     }
-    part.is_zoned = zones.is_some();
     let found = if part.is_zoned { Leaves::default() } else { asked.leaves(part.relation).ok()? };
     let has_enough = grain.is_some() || admission::has_enough(found.total);
     if !(part.is_zoned || (has_enough && !found.leaves.is_empty())) {
         return None;
+    }
+    // Of a table whose partitions have partitions, conditions that left these out may have become keys.
+    if found.tables.len() > 1
+        && let Some(grain) = grain
+    {
+        return grain.refuse();
     }
     let stored = if known.runs_once { stored_leaves(&store, &part, &asked, &found, made) } else { Vec::new() };
     // SAFETY: a plan just made.

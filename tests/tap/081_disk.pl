@@ -101,13 +101,14 @@ ok((answer($node, query($number)))[0] eq right(query($number)), 'a write outdate
 
 # A disk that takes nothing costs the answers that would have moved.
 @moved = fill();
-$node->safe_psql('postgres', 'SELECT arrow_cache.flush(), arrow_cache.reset_stats()');
 chmod 0500, $folder or die "$folder: $!";
+$node->safe_psql('postgres', 'SELECT arrow_cache.flush(), arrow_cache.reset_stats()');
 for my $number (1 .. $QUERIES)
 {
 	ok((answer($node, query($number)))[0] eq right(query($number)), "right rows of query $number without a disk");
 }
 is(stat($node, 'disk_moves, disk_bytes, disk_failures = evictions, evictions > 0'), '0|0|t|t', 'what cannot be written is evicted');
+is_deeply([ grep { -s } files() ], [], 'files that cannot be removed are emptied');
 chmod 0700, $folder or die "$folder: $!";
 
 # Files that are not what was written.

@@ -36,9 +36,10 @@ pub enum Values {
 /// What a column is compared with: its value, or null if that is known when the query is executed. `None` if it is no
 /// constant, or NULL.
 pub(super) fn operand_of(expression: Tree<'_, pg_sys::Node>, values: Values) -> Option<*mut pg_sys::Const> {
+    // The server's walk knows whole expressions alone, and not each node of one.
     // SAFETY: an expression of a valid query.
     let is_known =
-        || unsafe { !kept!(pg_sys::contain_mutable_functions(expression.as_ptr())) } && is_computed(expression, false);
+        || is_computed(expression, false) && unsafe { !kept!(pg_sys::contain_mutable_functions(expression.as_ptr())) };
     match values {
         Values::Present => constant_of(expression),
         Values::Lasting if is_known() => constant_of(expression),
