@@ -6,7 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "demo"))
-import picture  # noqa: E402  (it lives beside the demo)
+import dataset  # noqa: E402  (they live beside the demo)
+import picture  # noqa: E402
 
 SVG = "{http://www.w3.org/2000/svg}"
 MEASURED = [picture.Answers("1_first", 100.0, 0.1, 90.0, True), picture.Answers("2_second", 1000.0, 1.0, 1.0, False)]
@@ -32,3 +33,15 @@ def test_bars_are_as_long_as_what_they_show(tmp_path):
     whole = picture.WIDTH - picture.LEFT - picture.RIGHT
     assert abs(cold[1] - whole) < 0.2 and abs(cold[0] - whole * 3 / 4) < 0.2
     assert warm[0] == 1 and abs(warm[1] - whole / 4) < 0.2
+
+
+def test_the_picture_of_readme_has_the_queries_of_the_demo():
+    text = (ROOT / "docs" / "demo.svg").read_text()
+    assert len(text) < 60_000
+    words, boxes = shapes(text)
+    for name in dataset.queries():
+        assert name.partition("_")[2].replace("_", " ") in words
+    assert all(len(boxes[bar.colour]) == 1 + len(dataset.queries()) for bar in picture.BARS)
+    # Opaque behind all else, so that dark pages do not shine through.
+    assert boxes[picture.PAPER] == [(0, picture.WIDTH)]
+    assert "](docs/demo.svg)" in (ROOT / "README.md").read_text()
