@@ -238,6 +238,8 @@ FILTERED = [Question(*q) for q in (
     ("SELECT grp, max(version), count(*) FROM warm_a WHERE grp <= %s AND n <> %s GROUP BY grp", ANY_VALUE, True),
     ("SELECT min(version), max(version), count(*) FROM hot_a WHERE grp = %s", ANY_VALUE, True),
     ("SELECT max(version), count(*) FROM cool_b WHERE n = %s AND grp > 0 GROUP BY grp", ANY_VALUE, True),
+    ("SELECT n, max(version), count(*) FROM cool_a WHERE n = %s GROUP BY n", ANY_VALUE, True),
+    ("SELECT sum(version), count(*) FROM cool_a WHERE n IN (%s, 1) AND grp >= 0", ANY_VALUE, True),
 )]
 STEADY = [Question(q.sql.format("true"), (), True) for questions in GROUP_QUESTIONS.values() for q in questions]
 ALL = DATA + DROPPED + COMBINED + FILTERED + STEADY

@@ -97,7 +97,8 @@ def combined(run):
 def in_grains(run):
     """Called before the flush, too: the questions that grains answer, each with a constant that nobody has asked for."""
     answered = stored = 0
-    with run.connect() as connection:
+    forced = (f"SET pg_arrow_cache.debug_force_{what} = on" for what in ("fragments", "grains"))
+    with run.connect(*forced) as connection:
         send(connection, USUAL[0].statements("SET"))
         for question in FILTERED:
             alone(connection, [question.text(question.values[0])])
