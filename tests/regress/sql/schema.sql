@@ -10,7 +10,7 @@ ORDER BY object COLLATE "C";
 
 SELECT p.proname AS function, pg_get_function_arguments(p.oid) AS arguments, pg_get_function_result(p.oid) AS result, provolatile AS volatile, proparallel AS parallel,
     proisstrict AS strict, prosecdef AS definer, lanname AS language, coalesce((SELECT string_agg(CASE grantee WHEN 0 THEN 'PUBLIC' WHEN proowner THEN 'owner' ELSE grantee::regrole::text END || '=' || privilege_type, ',' ORDER BY grantee = 0, grantee) FROM aclexplode(coalesce(proacl, acldefault('f', proowner)))), 'none') AS privileges
-FROM pg_proc p JOIN pg_language l ON l.oid = prolang WHERE pronamespace = 'arrow_cache'::regnamespace ORDER BY p.proname COLLATE "C", p.pronargs;
+FROM pg_proc p JOIN pg_language l ON l.oid = prolang WHERE pronamespace = 'arrow_cache'::regnamespace ORDER BY p.proname COLLATE "C", p.pronargs, pg_get_function_arguments(p.oid) COLLATE "C";
 
 SELECT c.relname AS view, string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod), ', ' ORDER BY a.attnum) AS columns,
     (SELECT string_agg(CASE grantee WHEN 0 THEN 'PUBLIC' ELSE 'owner' END || '=' || privilege_type, ',' ORDER BY grantee = 0, privilege_type) FROM aclexplode(c.relacl) WHERE grantee = 0) AS privileges,
