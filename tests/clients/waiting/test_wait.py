@@ -9,7 +9,8 @@ import pytest
 from support.asking import Asking, pid, until, until_gone, wait_until
 from support.shared_slots import outlives
 
-LONG = "20 s"
+LONG_S = 20
+LONG = f"{LONG_S} s"
 WAIT = "CALL arrow_cache.wait(%s::text, %s::interval)"
 WAIT_ANY = "CALL arrow_cache.wait(%s::text[], %s::interval)"
 WAITS = "state = 'active' AND wait_event IN ('Extension', 'ArrowCacheChange')"
@@ -35,11 +36,14 @@ class Waiting(Asking):
     """A session that waits for a token, once it sleeps."""
 
     def __init__(self, owner, session, token, timeout=LONG):
+        self.timeout = timeout
         super().__init__(session, psycopg.sql.SQL(call_for(token).replace("%s", "{}")).format(token, timeout))
         until(owner, session, WAITS)
 
     def outcome(self):
+        """What it was told. At the end of the time it would be told as well, without having been woken."""
         result = self.result()
+        assert self.timeout != LONG or self.took < LONG_S - 1, "nobody has woken it"
         return result if isinstance(result, str) else result[0][0]
 
     def sleeps(self):
