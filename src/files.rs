@@ -94,7 +94,7 @@ pub fn remove(number: u64) {
     // What cannot be removed is never read again; emptied, it takes no room.
     let name = Name::of(number);
     let _ = fs::remove_file(name.path())
-        .or_else(|_| fs::File::options().write(true).truncate(true).open(name.path()).map(drop));
+        .or_else(|_| OpenOptions::new().write(true).truncate(true).open(name.path()).map(drop));
 }
 
 /// Writes so many chunks to the file of this number. Returns true if it is whole; else none is left, unless somebody

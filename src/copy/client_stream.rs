@@ -1,11 +1,11 @@
 //! The Arrow stream of a COPY as CopyData messages, and how far it is in `pg_stat_progress_copy`.
 
+use arrow_cache_core::RoomyVec;
+
 use crate::error::or_raise;
 use crate::export::{END_OF_STREAM, Output};
-use crate::pg::client;
 use crate::pg::error_passing::keeping;
-use crate::pg::progress;
-use arrow_cache_core::RoomyVec;
+use crate::pg::{client, progress};
 
 /// Parts of a stream with fewer bytes are gathered: a message of their own would cost more than a copy.
 const SMALL: usize = 16 * 1024;
